@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Libraries from Debian's packages. Targets are named here once; folders link them by these names.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(GTest REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_package(Qt6 6.4 REQUIRED COMPONENTS Core Network Test)
+if(SHARDSCOPE_GUI)
+  find_package(Qt6 6.4 REQUIRED COMPONENTS Widgets Svg PrintSupport DBus)
+  find_package(QCustomPlotQt6 REQUIRED)
+endif()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# The three ways to add something: a library (one a folder), a program, a test.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  foreach(language CXX CUDA)
+    # The sloppiness is what ccache's manual asks for with precompiled headers; the base folder lets clones share the cache.
+    set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+        CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+        CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  endforeach()
+endif()
+
+set(SHARDSCOPE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
+add_library(shardscope_options INTERFACE)
+target_compile_options(shardscope_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-fno-semantic-interposition;-fpch-preprocess>
+  $<$<AND:$<BOOL:${SHARDSCOPE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
+target_compile_definitions(shardscope_options INTERFACE QT_NO_KEYWORDS SPDLOG_FMT_EXTERNAL)
+target_include_directories(shardscope_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(SHARDSCOPE_SANITIZE)
+  target_compile_options(shardscope_options INTERFACE -fsanitize=${SHARDSCOPE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(shardscope_options INTERFACE -fsanitize=${SHARDSCOPE_SANITIZE})
+endif()
+
+# shardscope_library(core_base SOURCES … PUBLIC … PRIVATE … [QT])
+function(shardscope_library name)
+  cmake_parse_arguments(A "QT" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(shardscope_${name} STATIC ${A_SOURCES})
+  add_library(shardscope::${name} ALIAS shardscope_${name})
+  target_link_libraries(shardscope_${name} PUBLIC shardscope_options ${A_PUBLIC} PRIVATE ${A_PRIVATE})
+  if(A_QT)
+    set_target_properties(shardscope_${name} PROPERTIES AUTOMOC ON AUTORCC ON)
+  endif()
+endfunction()
+
+# shardscope_program(shardscope-cli SOURCES … LIBS … [QT])
+function(shardscope_program name)
+  cmake_parse_arguments(A "QT" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  target_link_libraries(${name} PRIVATE shardscope_options ${A_LIBS})
+  if(A_QT)
+    set_target_properties(${name} PROPERTIES AUTOMOC ON AUTORCC ON)
+  endif()
+endfunction()
+
+# shardscope_test(name SOURCES … LIBS … [LABELS …] [TIMEOUT seconds] [QT]): one GoogleTest (or QtTest, with QT) program, one CTest.
+function(shardscope_test name)
+  cmake_parse_arguments(A "QT" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(test_${name} ${A_SOURCES})
+  target_link_libraries(test_${name} PRIVATE shardscope_options ${A_LIBS})
+  if(A_QT)
+    set_target_properties(test_${name} PROPERTIES AUTOMOC ON)
+    target_link_libraries(test_${name} PRIVATE Qt6::Test)
+  else()
+    target_link_libraries(test_${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+  endif()
+  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
+    ENVIRONMENT "QT_QPA_PLATFORM=offscreen;SHARDSCOPE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};SHARDSCOPE_SOURCE=${PROJECT_SOURCE_DIR}")
+endfunction()
