@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs on a machine with an NVIDIA GPU: every test labelled gpu, then the benchmarks against PyTorch, then a short table.
+# Works from what tests/gpu/pack.sh packed (.carry/) or, with BUILD=folder, from a build of this machine.
+#   tests/gpu/run_all.sh [tests] [strategies] [bench]      (all three by default)   OUT=folder keeps logs and tables
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+out=${OUT:-$(mktemp -d)}
+what=${*:-tests strategies bench}
+site=$(python3 -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')
+libraries=$(printf '%s:' "$site"/torch/lib "$site"/nvidia/*/lib)
+export LD_LIBRARY_PATH="${libraries}$PWD/.carry/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+home=${BUILD:-.carry}
+export SHARDSCOPE_BIN="$PWD/$home/bin" SHARDSCOPE_SOURCE="$PWD"
+{
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+    python3 -c 'import torch; print("torch", torch.__version__, "cuda", torch.version.cuda, "nccl", ".".join(map(str, torch.cuda.nccl.version())))'
+    git log -1 --format='commit %h of %cs' 2>/dev/null
+} | tee "$out/machine.txt"
+for part in $what; do
+    case $part in
+    tests) ctest --test-dir "$home" -L gpu --output-on-failure 2>&1 | tee "$out/tests.log" | tail -n 60 ;;
+    strategies) bash tests/gpu/strategies.sh 2>&1 | tee "$out/strategies.log" ;;
+    bench) bash tests/bench/gpu_peer.sh 2>&1 | tee "$out/bench.log" ;;
+    *) echo "there is no part $part: tests, strategies, bench" >&2; exit 2 ;;
+    esac
+done
