@@ -31,9 +31,10 @@ struct RunConfiguration
     struct
     {
         int64_t steps = 200;
-        int64_t globalBatch = 0;  ///< sequences a step; 0: ranks × micro_batch × accumulation
-        int64_t microBatch = 4;   ///< sequences a rank and micro-batch
-        int64_t accumulation = 1; ///< micro-batches a step
+        /// Sequences a step = ranks × microBatch × accumulation. 0: derived from the others (checkRun() does).
+        int64_t globalBatch = 0;
+        int64_t microBatch = 0;   ///< sequences a rank and micro-batch; 0: derived, 4 where nothing says more
+        int64_t accumulation = 0; ///< micro-batches a step; 0: derived, 1 where nothing says more
         int64_t sequenceLength = 256;
         int64_t seed = 0;
         bool deterministic = false;
@@ -43,7 +44,7 @@ struct RunConfiguration
     {
         OptimizerKind kind = OptimizerKind::AdamW;
         double learningRate = 1e-3;
-        double minLearningRate = 1e-4;
+        double minLearningRate = -1; ///< at the end of the cosine; -1: a tenth of learningRate (checkRun() sets it)
         int64_t warmupSteps = 20;
         std::vector<double> betas = {0.9, 0.95};
         double eps = 1e-8;
