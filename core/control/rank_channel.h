@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/control/rank_messages.h"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace shardscope::control {
+
+/// A rank's end of the socket to its supervisor. A thread of its own reads and writes: no call blocks the step, and a
+/// supervisor that doesn't read costs step messages (the oldest go first), never time. Without a supervisor (torchrun,
+/// mpirun) the channel is inert: send() does nothing, poll() has nothing.
+class RankChannel
+{
+public:
+    /// Takes over the fd in SHARDSCOPE_CONTROL_FD (close-on-exec is set) and removes the variable; inert without it.
+    /// onSupervisorGone is called once, from the channel's thread, when the supervisor has died: a worker ends the
+    /// process there with kSupervisorGoneExitCode (endProcess()), because nobody is left to end it.
+    static std::unique_ptr<RankChannel> fromEnvironment(std::function<void()> onSupervisorGone = endProcess);
+    /// Takes over fd; -1 makes an inert channel.
+    RankChannel(int fd, std::function<void()> onSupervisorGone);
+    /// Sends what is queued, for at most a second, and ends the thread.
+    ~RankChannel();
+    RankChannel(const RankChannel &) = delete;
+    RankChannel &operator=(const RankChannel &) = delete;
+
+    bool hasSupervisor() const { return m_fd >= 0; }
+
+    /// Queues a message. Never blocks.
+    void send(const RankMessage &message);
+    /// The next command, or nothing. Rank 0 asks once a step; the other ranks need not.
+    std::optional<Command> poll();
+    /// For a rank that pauses after `step` steps: says `paused` and sleeps until a command comes. Unpause (which says
+    /// `running`) means go on. Checkpoint means write one and call this again. Stop means checkpoint and end.
+    Command waitWhilePaused(int64_t step);
+    /// Waits until everything queued is sent, at most timeoutMs. True where it was.
+    bool flush(int timeoutMs);
+
+    static constexpr int kSupervisorGoneExitCode = 70;
+    [[noreturn]] static void endProcess();
+
+private:
+    void serve();
+    bool readCommands(std::string &pending);
+    bool writeQueued();
+    void wake();
+
+    int m_fd = -1;
+    int m_wakeFd = -1;
+    std::function<void()> m_onSupervisorGone;
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    std::deque<std::string> m_outgoing; ///< whole lines with their newline
+    size_t m_sentOfFirst = 0;           ///< bytes of m_outgoing.front() that are on their way already
+    std::deque<Command> m_commands;
+    bool m_ending = false;
+    bool m_gone = false;
+    std::thread m_thread;
+};
+
+} // namespace shardscope::control

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank and its supervisor say to each other: one JSON object a line, both ways, over an inherited socket.
+#pragma once
+
+#include "core/base/result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace shardscope::control {
+
+/// Supervisor → rank. While the ranks run, rank 0 alone is told and puts the command on a collective. Once every rank
+/// has said `paused`, all are told, in the same order.
+enum class Command {
+    Pause,
+    Unpause,
+    Checkpoint, ///< write one and go on
+    Stop        ///< finish the step, write a checkpoint, end with exit code 0
+};
+std::string_view toText(Command command);
+std::optional<Command> commandFromText(std::string_view text);
+
+/// The model is built and the first step is about to begin.
+struct ReadyMessage
+{
+    int64_t pid = 0;
+    int64_t firstStep = 0; ///< the number of the step that comes next
+    int64_t steps = 0;     ///< how many there will have been at the end
+    std::string device;    ///< "cpu", "cuda:0 NVIDIA H200"
+};
+
+/// A step is over. Of this rank, except loss (of the whole global batch).
+struct StepMessage
+{
+    int64_t step = 0; ///< number of the step that ended; the first is 1
+    int64_t steps = 0;
+    std::optional<double> loss;
+    std::optional<double> validationLoss;
+    int64_t tokens = 0;
+    int64_t stepNs = 0;
+    std::optional<int64_t> peakAllocatedBytes;
+    std::optional<int64_t> exposedCommunicationNs;
+    int64_t wallNs = 0; ///< CLOCK_REALTIME at its end
+};
+
+struct PausedMessage
+{
+    int64_t step = 0; ///< steps done
+};
+
+struct RunningMessage
+{
+    int64_t step = 0;
+};
+
+/// A checkpoint is whole (rank 0 says so).
+struct CheckpointMessage
+{
+    int64_t step = 0;
+    std::string path;
+};
+
+/// Something that a user should read, and no failure.
+struct WarningMessage
+{
+    std::string text;
+};
+
+/// Why this rank is about to end: for the card of the failed run.
+struct FailureMessage
+{
+    std::string text;
+    int exitCode = 1;
+};
+
+using RankMessage = std::variant<ReadyMessage, StepMessage, PausedMessage, RunningMessage, CheckpointMessage,
+                                 WarningMessage, FailureMessage>;
+
+/// One line without its newline.
+std::string toLine(const RankMessage &message);
+std::string toLine(Command command);
+/// An error says what was wrong with the line; the reader skips it.
+Result<RankMessage> messageFromLine(std::string_view line);
+Result<Command> commandFromLine(std::string_view line);
+
+} // namespace shardscope::control

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which process a pid in a file means: a pid alone is reused.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace shardscope::run {
+
+/// Start of a process in clock ticks since boot (/proc/<pid>/stat, field 22); nothing where there is no such process.
+/// A zombie counts as gone.
+std::optional<int64_t> processStartTicks(int64_t pid);
+/// /proc/sys/kernel/random/boot_id, without the newline; empty where it can't be read.
+std::string bootId();
+
+} // namespace shardscope::run
