@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "ui/common/time_range.h"
+
 #include <QObject>
 #include <QString>
 #include <cstdint>
@@ -8,16 +10,6 @@
 #include <vector>
 
 namespace shardscope::ui {
-
-/// Nanoseconds since the run's origin_ns, end excluded.
-struct TimeRange
-{
-    int64_t startNs = 0;
-    int64_t endNs = 0;
-    int64_t durationNs() const { return endNs - startNs; }
-    bool contains(int64_t timeNs) const { return timeNs >= startNs && timeNs < endNs; }
-    bool operator==(const TimeRange &) const = default;
-};
 
 /// What is selected, for all pages of a run: brushing a range in one view selects it in all. Times count from the
 /// run's origin. Setters emit only on a change; clear() is what a newly opened run begins with.
