@@ -95,8 +95,12 @@ public:
     virtual int32_t onCommunicator(const CommunicatorInfo &) { return 0; }
 
     virtual void stepBegan(int64_t /*number*/) {}
-    /// Ends the step; the device may still be busy with it.
+    /// Ends the step; the device may still be busy with it. Where it is, loss and norm are absent here and
+    /// stepValues() brings them.
     virtual void stepEnded(const StepResult &) {}
+    /// The result of an ended step as the device told it later: a step's loss is read while the next one runs, so that
+    /// nothing waits for the device.
+    virtual void stepValues(int64_t /*number*/, const StepResult &) {}
 
     /// Spans of one thread nest. Returns what endSpan() takes.
     virtual int64_t beginSpan(const SpanInfo &) { return 0; }
