@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of keys. A key is here when it works, not before.
+#include "core/config/registry.h"
+
+namespace shardscope::config {
+
+static constexpr double kMany = 1e9; ///< larger counts are slips of the keyboard
+
+#define FIELD(member) [](RunConfiguration &configuration) -> Field { return &configuration.member; }
+
+static std::vector<Key> runKeys()
+{
+    return {
+        {.path = "run.name",
+         .label = "Name",
+         .help = "Name of the run and of its folder; made from the model and the time where it is left empty.",
+         .field = FIELD(run.name)},
+        {.path = "run.directory",
+         .label = "Runs directory",
+         .help = "Folder in which the run's folder is made; empty: the default runs directory.",
+         .field = FIELD(run.directory)},
+        {.path = "model.preset", .label = "Model", .help = "A model by its name.", .field = FIELD(model.preset)},
+        {.path = "model.tie_embeddings",
+         .label = "Tie embeddings",
+         .help = "The head uses the embedding's weight instead of one of its own.",
+         .field = FIELD(model.tieEmbeddings)},
+        {.path = "data.path",
+         .label = "Data",
+         .help =
+             "A text file, a folder of text files or a .bin file of uint16 tokens; empty: licence texts and scripts "
+             "found on this machine.",
+         .field = FIELD(data.path)},
+        {.path = "data.validation",
+         .label = "Held-out share",
+         .help = "Share of the tokens, at their end, that is kept for the validation loss.",
+         .range = {.minimum = 0, .maximum = 0.5},
+         .field = FIELD(data.validation)},
+    };
+}
+
+static std::vector<Key> trainKeys()
+{
+    return {
+        {.path = "train.steps",
+         .label = "Steps",
+         .unit = "steps",
+         .help = "Optimizer steps of the whole run.",
+         .range = {.minimum = 1, .maximum = kMany},
+         .field = FIELD(train.steps)},
+        {.path = "train.global_batch",
+         .label = "Global batch",
+         .unit = "sequences",
+         .help = "Sequences of a step on all ranks together: ranks × micro_batch × accumulation.",
+         .range = {.minimum = 1, .maximum = kMany},
+         .automatic = 0,
+         .field = FIELD(train.globalBatch)},
+        {.path = "train.micro_batch",
+         .label = "Micro-batch",
+         .unit = "sequences",
+         .help = "Sequences that a rank computes at once.",
+         .range = {.minimum = 1, .maximum = 1e6},
+         .automatic = 0,
+         .field = FIELD(train.microBatch)},
+        {.path = "train.accumulation",
+         .label = "Accumulation",
+         .unit = "micro-batches",
+         .help = "Micro-batches of a step whose gradients are summed before the optimizer runs.",
+         .range = {.minimum = 1, .maximum = 1e6},
+         .automatic = 0,
+         .field = FIELD(train.accumulation)},
+        {.path = "train.sequence_length",
+         .label = "Sequence length",
+         .unit = "tokens",
+         .help = "Tokens of a sequence.",
+         .range = {.minimum = 1, .maximum = kMany},
+         .field = FIELD(train.sequenceLength)},
+        {.path = "train.seed",
+         .label = "Seed",
+         .help = "Decides the initial weights and the order of the samples.",
+         .range = {.minimum = 0},
+         .field = FIELD(train.seed)},
+        {.path = "train.deterministic",
+         .label = "Deterministic",
+         .help = "Only operators that give the same bits in each run; slower on a GPU.",
+         .field = FIELD(train.deterministic)},
+        {.path = "train.validate_every",
+         .label = "Validate every",
+         .unit = "steps",
+         .help = "Steps from one validation loss to the next; 0: only at the end.",
+         .range = {.minimum = 0, .maximum = kMany},
+         .field = FIELD(train.validateEvery)},
+    };
+}
+
+static std::vector<Key> optimizerKeys()
+{
+    return {
+        {.path = "optimizer.kind",
+         .label = "Optimizer",
+         .help = "How gradients become updates.",
+         .field = FIELD(optimizer.kind)},
+        {.path = "optimizer.learning_rate",
+         .label = "Learning rate",
+         .help = "Rate at the end of the warm-up; the same for any number of ranks.",
+         .range = {.minimum = 0, .maximum = 1000, .minimumExcluded = true},
+         .live = true,
+         .field = FIELD(optimizer.learningRate)},
+        {.path = "optimizer.min_learning_rate",
+         .label = "Final learning rate",
+         .help = "Rate at the end of the cosine; auto: a tenth of the learning rate.",
+         .range = {.minimum = 0, .maximum = 1000},
+         .automatic = -1,
+         .field = FIELD(optimizer.minLearningRate)},
+        {.path = "optimizer.warmup_steps",
+         .label = "Warm-up",
+         .unit = "steps",
+         .help = "Steps in which the rate climbs from 0.",
+         .range = {.minimum = 0, .maximum = kMany},
+         .field = FIELD(optimizer.warmupSteps)},
+        {.path = "optimizer.betas",
+         .label = "Betas",
+         .help = "AdamW's decay of the first and of the second moment.",
+         .range = {.minimum = 0, .maximum = 1, .maximumExcluded = true},
+         .length = 2,
+         .field = FIELD(optimizer.betas)},
+        {.path = "optimizer.eps",
+         .label = "Epsilon",
+         .help = "What AdamW adds to the root of the second moment.",
+         .range = {.minimum = 0, .maximum = 1, .minimumExcluded = true},
+         .field = FIELD(optimizer.eps)},
+        {.path = "optimizer.momentum",
+         .label = "Momentum",
+         .help = "Momentum of sgd.",
+         .range = {.minimum = 0, .maximum = 1, .maximumExcluded = true},
+         .field = FIELD(optimizer.momentum)},
+        {.path = "optimizer.weight_decay",
+         .label = "Weight decay",
+         .help = "Decoupled decay of the weights, a step and unit of learning rate.",
+         .range = {.minimum = 0, .maximum = 1000},
+         .field = FIELD(optimizer.weightDecay)},
+        {.path = "optimizer.no_decay",
+         .label = "No decay for",
+         .help = "Kinds (norm, linear, embedding) or patterns (block.*.ffn.*) of parameters without weight decay.",
+         .field = FIELD(optimizer.noDecay)},
+        {.path = "optimizer.clip_norm",
+         .label = "Clip norm",
+         .help = "Gradients are scaled down to this global norm; 0: never.",
+         .range = {.minimum = 0, .maximum = 1e9},
+         .live = true,
+         .field = FIELD(optimizer.clipNorm)},
+        {.path = "precision.compute",
+         .label = "Precision",
+         .help = "Number format of forward and backward; masters and moments are fp32.",
+         .field = FIELD(precision.compute)},
+    };
+}
+
+static std::vector<Key> parallelKeys()
+{
+    return {
+        {.path = "parallel.ranks",
+         .label = "Ranks",
+         .unit = "ranks",
+         .help = "Processes that share the training, one for each GPU.",
+         .range = {.minimum = 1, .maximum = 1024},
+         .field = FIELD(parallel.ranks)},
+        {.path = "parallel.device",
+         .label = "Device",
+         .help = "Where the ranks compute; auto: on GPUs where there are any.",
+         .choices = {"auto", "cuda", "cpu"},
+         .field = FIELD(parallel.device)},
+        {.path = "parallel.devices",
+         .label = "GPUs",
+         .help = "Numbers of the GPUs to use, as CUDA counts them; empty: the first ones.",
+         .range = {.minimum = 0, .maximum = 1023},
+         .field = FIELD(parallel.devices)},
+        {.path = "parallel.share_device",
+         .label = "Share a GPU",
+         .help = "Lets several ranks use one GPU: right results, but no gain in speed.",
+         .field = FIELD(parallel.shareDevice)},
+        {.path = "parallel.strategy",
+         .label = "Strategy",
+         .help = "What is sharded: full (parameters, gradients, optimizer; ZeRO-3), grad_op (gradients, optimizer; "
+                 "ZeRO-2), none (DDP).",
+         .live = true,
+         .field = FIELD(parallel.strategy)},
+        {.path = "parallel.prefetch",
+         .label = "Prefetch in backward",
+         .help = "pre: the next unit is gathered while backward still computes this one.",
+         .live = true,
+         .field = [](RunConfiguration &configuration) -> Field {
+             return NamedBoolean{&configuration.parallel.prefetch, "off", "pre"};
+         }},
+        {.path = "parallel.forward_prefetch",
+         .label = "Prefetch in forward",
+         .help = "The next unit is gathered while forward still computes this one.",
+         .live = true,
+         .field = FIELD(parallel.forwardPrefetch)},
+    };
+}
+
+static std::vector<Key> keepingKeys()
+{
+    return {
+        {.path = "checkpoint.every",
+         .label = "Checkpoint every",
+         .unit = "steps",
+         .help = "Steps from one checkpoint to the next; 0: only when asked for or interrupted.",
+         .range = {.minimum = 0, .maximum = kMany},
+         .field = FIELD(checkpoint.every)},
+        {.path = "checkpoint.keep",
+         .label = "Checkpoints kept",
+         .unit = "checkpoints",
+         .help = "Older checkpoints are deleted once a newer one is whole.",
+         .range = {.minimum = 1, .maximum = 1e6},
+         .field = FIELD(checkpoint.keep)},
+        {.path = "record.level",
+         .label = "Recording",
+         .help = "What is recorded: off, light (spans, collectives, sums), full (launches and allocations too).",
+         .live = true,
+         .field = FIELD(record.level)},
+        {.path = "record.keep_steps",
+         .label = "Keep spans of",
+         .unit = "steps",
+         .help = "Newest steps whose spans are kept; older steps keep their sums.",
+         .range = {.minimum = 1, .maximum = kMany},
+         .field = FIELD(record.keepSteps)},
+        {.path = "record.keep_first",
+         .label = "Keep first",
+         .unit = "steps",
+         .help = "First steps whose spans are kept as well.",
+         .range = {.minimum = 0, .maximum = kMany},
+         .field = FIELD(record.keepFirst)},
+        {.path = "record.max_gib",
+         .label = "Largest recording",
+         .unit = "GiB",
+         .help = "Size of a rank's recording at which spans of old steps are deleted earlier.",
+         .range = {.minimum = 0, .maximum = 1e6, .minimumExcluded = true},
+         .field = FIELD(record.maxGib)},
+    };
+}
+#undef FIELD
+
+/// Enumerations bring their choices along.
+static void addChoices(Key &key)
+{
+    RunConfiguration defaults;
+    std::visit(
+        [&](const auto &field) {
+            using F = std::remove_cvref_t<decltype(field)>;
+            if constexpr (std::is_same_v<F, NamedBoolean>)
+                key.choices = {field.falseText, field.trueText};
+            else if constexpr (std::is_enum_v<std::remove_pointer_t<F>>)
+                key.choices.assign(std::begin(Names<std::remove_pointer_t<F>>::texts),
+                                   std::end(Names<std::remove_pointer_t<F>>::texts));
+        },
+        key.field(defaults));
+}
+
+std::span<const Key> keys()
+{
+    static const std::vector<Key> table = [] {
+        std::vector<Key> all;
+        for (std::vector<Key> part : {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), keepingKeys()})
+            all.insert(all.end(), part.begin(), part.end());
+        for (Key &key : all)
+            addChoices(key);
+        return all;
+    }();
+    return table;
+}
+
+} // namespace shardscope::config
