@@ -72,6 +72,12 @@ Result<> CheckpointFolder::commit(const Manifest &manifest) const
         .and_then([&] { return syncFolder(m_root); });
 }
 
+void CheckpointFolder::discard(int64_t step) const
+{
+    std::error_code ignored; // the next begin() removes what is left
+    fs::remove_all(partialPathOf(step), ignored);
+}
+
 Result<> CheckpointFolder::remove(const fs::path &checkpoint) const
 {
     const fs::path old = m_root / fmt::format(".{}.old", checkpoint.filename().string());

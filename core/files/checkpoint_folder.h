@@ -39,6 +39,9 @@ public:
     /// Writes the manifest and gives the folder its name. One of the same step that is there already is replaced.
     Result<> commit(const Manifest &manifest) const;
 
+    /// Deletes what begin() made, after a failure.
+    void discard(int64_t step) const;
+
     /// The whole ones, oldest first (by the time of writing: after a return to an earlier step that is what matters).
     std::vector<CheckpointInfo> whole() const;
     std::optional<CheckpointInfo> newest() const;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/rank_exchange.h"
+
+#include <set>
+
+namespace shardscope::train {
+
+RankExchange::RankExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int worldSize)
+    : m_store(std::move(store))
+    , m_rank(rank)
+    , m_worldSize(worldSize)
+{
+}
+
+std::string RankExchange::key(std::string_view what, int rank) const
+{
+    return fmt::format("shardscope/{}/{}/{}", m_calls, what, rank);
+}
+
+static std::vector<uint8_t> bytesOf(const std::string &text)
+{
+    return {text.begin(), text.end()};
+}
+
+static std::string textOf(const std::vector<uint8_t> &bytes)
+{
+    return {bytes.begin(), bytes.end()};
+}
+
+Result<std::vector<std::string>> RankExchange::allGather(std::string_view what, const std::string &text)
+{
+    if (m_worldSize == 1)
+        return std::vector{text};
+    ++m_calls;
+    std::vector<std::string> all;
+    try {
+        m_store->set(key(what, m_rank), bytesOf(text));
+        for (int rank = 0; rank < m_worldSize; ++rank)
+            all.push_back(rank == m_rank ? text : textOf(m_store->get(key(what, rank))));
+    } catch (const std::exception &error) {
+        return fail("Rank {} got no answer from rank {} ({}): {}", m_rank, all.size(), what, error.what());
+    }
+    return all;
+}
+
+Result<std::string> RankExchange::fromRoot(std::string_view what, const std::string &text)
+{
+    if (m_worldSize == 1)
+        return text;
+    ++m_calls;
+    try {
+        if (m_rank == 0) {
+            m_store->set(key(what, 0), bytesOf(text));
+            return text;
+        }
+        return textOf(m_store->get(key(what, 0)));
+    } catch (const std::exception &error) {
+        return fail("Rank {} got no answer from rank 0 ({}): {}", m_rank, what, error.what());
+    }
+}
+
+Result<> RankExchange::agree(std::string_view what, const Result<> &mine)
+{
+    const auto all = allGather(what, mine ? "" : mine.error().text);
+    if (!all)
+        return tl::unexpected(all.error());
+    std::string text;
+    std::set<std::string> seen; // the same message from every rank says nothing more
+    for (int rank = 0; rank < m_worldSize; ++rank) {
+        const std::string &error = (*all)[static_cast<size_t>(rank)];
+        if (error.empty() || !seen.insert(error).second)
+            continue;
+        text += fmt::format("{}{}{}", text.empty() ? "" : "\n", m_worldSize > 1 ? fmt::format("Rank {}: ", rank) : "",
+                            error);
+    }
+    if (text.empty())
+        return {};
+    return fail("{}", text);
+}
+
+} // namespace shardscope::train

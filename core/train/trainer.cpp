@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/trainer.h"
+
+#include "core/base/clock.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace shardscope::train {
+
+using observe::SpanInfo;
+using observe::SpanScope;
+
+static BatchPlan planOf(const TrainerJob &job)
+{
+    engine::Communicator &communicator = job.decoder.engine().communicator();
+    return {communicator.worldSize(), communicator.rank(), job.configuration.train.microBatch,
+            job.configuration.train.accumulation};
+}
+
+Trainer::Trainer(TrainerJob job)
+    : m_job(std::move(job))
+    , m_plan(planOf(m_job))
+    , m_loader(m_job.dataset, m_job.decoder.engine().device())
+    , m_validator(m_job.dataset, m_plan)
+    , m_schedule{m_job.configuration.optimizer.learningRate, m_job.configuration.optimizer.minLearningRate,
+                 m_job.configuration.optimizer.warmupSteps, m_job.configuration.train.steps}
+{
+}
+
+void Trainer::start()
+{
+    m_job.decoder.engine().initialize(m_job.configuration.train.seed);
+}
+
+Result<> Trainer::resume(const std::filesystem::path &checkpoint)
+{
+    const auto step = m_job.checkpointer.read(m_job.decoder.engine(), checkpoint);
+    if (!step)
+        return tl::unexpected(step.error());
+    m_done = m_checkpointed = *step;
+    return {};
+}
+
+Result<Trainer::End> Trainer::run()
+{
+    const int64_t steps = m_job.configuration.train.steps;
+    m_job.report(control::ReadyMessage{::getpid(), m_done + 1, steps, m_job.deviceName});
+    m_lastEndNs = monotonicNs();
+    while (m_done < steps) {
+        const auto next = obeyCommands();
+        if (!next)
+            return tl::unexpected(next.error());
+        if (*next == Next::Stop)
+            return End::Stopped;
+        if (auto done = runStep().and_then([&] { return checkpointIfDue(); }); !done)
+            return tl::unexpected(done.error());
+    }
+    if (auto settled = settle(); !settled)
+        return tl::unexpected(settled.error());
+    const CommandSet asked = m_commands.takeDue(std::numeric_limits<int64_t>::max()); // too late to come into force
+    if (m_job.configuration.checkpoint.every > 0 || asked.checkpoint || asked.stop) {
+        if (auto written = checkpoint(); !written)
+            return tl::unexpected(written.error());
+    }
+    return End::Done;
+}
+
+/// Before a step: what is in force from it on, on all ranks alike.
+Result<Trainer::Next> Trainer::obeyCommands()
+{
+    const CommandSet due = m_commands.takeDue(m_done + 1);
+    if (!due.any())
+        return Next::Step;
+    if (due.checkpoint || due.stop) {
+        if (auto written = checkpoint(); !written)
+            return tl::unexpected(written.error());
+    }
+    if (due.stop)
+        return Next::Stop;
+    return due.pause ? pause() : Next::Step;
+}
+
+Result<Trainer::Next> Trainer::pause()
+{
+    // The word of the step before has been heard by all; a stop in it would wait for an unpause that never comes.
+    if (auto settled = settle(); !settled)
+        return tl::unexpected(settled.error());
+    if (m_commands.stopIsComing())
+        return Next::Step;
+    m_job.observer.event(EventKind::Command, fmt::format("Paused after step {}", m_done));
+    for (;;) {
+        const control::Command command = m_job.commands.waitWhilePaused(m_done);
+        if (command == control::Command::Unpause)
+            break;
+        if (command == control::Command::Pause)
+            continue;
+        if (auto written = checkpoint(); !written)
+            return tl::unexpected(written.error());
+        if (command == control::Command::Stop)
+            return Next::Stop;
+    }
+    m_job.observer.event(EventKind::Command, fmt::format("Going on after step {}", m_done));
+    m_lastEndNs = monotonicNs();
+    return Next::Step;
+}
+
+/// All micro-batches of a step; returns this rank's part of the mean loss.
+at::Tensor Trainer::accumulateGradients(OpenStep &step)
+{
+    const auto &train = m_job.configuration.train;
+    const double lossScale = 1.0 / static_cast<double>(m_plan.globalBatch() * train.sequenceLength);
+    at::Tensor loss;
+    for (int64_t micro = 0; micro < m_plan.accumulation; ++micro) {
+        Batch batch;
+        {
+            const SpanScope span(m_job.observer, SpanInfo{"input", SpanCategory::Host, Phase::Input});
+            const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Input});
+            batch = m_loader.training(m_plan.firstSample(step.number - 1, micro), m_plan.microBatch);
+        }
+        step.result.tokens += batch.countedTokens;
+        const at::Tensor part = m_job.decoder.forwardBackward(batch.tokens_BT, batch.targets_BT, lossScale,
+                                                              micro + 1 == m_plan.accumulation);
+        loss = loss.defined() ? loss + part : part;
+    }
+    return loss;
+}
+
+Result<> Trainer::runStep()
+{
+    engine::Engine &engine = m_job.decoder.engine();
+    OpenStep step;
+    step.number = m_done + 1;
+    step.beganNs = monotonicNs();
+    step.result.learningRate = m_schedule.at(step.number);
+    m_job.observer.stepBegan(step.number);
+    const at::Tensor loss = accumulateGradients(step);
+    const CommandWords words = toWords(m_job.commands.poll());
+    const engine::StepScalars scalars = engine.reduceScalars(loss, words);
+    step.scalars = LateScalars(scalars);
+    engine.optimizerStep(step.result.learningRate, m_job.configuration.optimizer.clipNorm, scalars);
+    if (validationDue(step.number)) {
+        const SpanScope span(m_job.observer, SpanInfo{"validate", SpanCategory::Host, Phase::Validate});
+        step.result.validationLoss = m_validator.run(m_job.decoder, m_loader);
+    }
+    m_done = step.number;
+    if (!engine.device().is_cuda()) {
+        takeValues(step);
+        m_job.observer.stepEnded(step.result);
+        return finish(step, monotonicNs());
+    }
+    // The device is still at it. The values of the step before are there by now, or soon: nothing runs dry.
+    m_job.observer.stepEnded(step.result);
+    const auto settled = settle();
+    m_open = std::move(step);
+    return settled;
+}
+
+/// Reads the values of the step that is still open, if there is one, and ends it.
+Result<> Trainer::settle()
+{
+    if (!m_open)
+        return {};
+    OpenStep step = std::move(*m_open);
+    m_open.reset();
+    takeValues(step);
+    m_job.observer.stepValues(step.number, step.result);
+    const int64_t nowNs = monotonicNs();
+    step.beganNs = m_lastEndNs; // the device works without a break: a step takes from the end before to its own
+    return finish(step, nowNs);
+}
+
+void Trainer::takeValues(OpenStep &step)
+{
+    const engine::StepScalars::Values values = step.scalars.read();
+    const double norm = values.gradientNorm();
+    step.result.loss = values.lossSum;
+    step.result.gradientNorm = norm;
+    if (std::isnan(values.lossSum) || std::isnan(norm))
+        step.result.state = StepState::Nan;
+    else if (std::isinf(values.lossSum) || std::isinf(norm))
+        step.result.state = StepState::Inf;
+    m_commands.heard(step.number, fromWords(values.words));
+}
+
+/// The values are known: tells of them, and refuses to go on from broken ones.
+Result<> Trainer::finish(OpenStep &step, int64_t endedNs)
+{
+    m_lastEndNs = endedNs;
+    const StepReport report{step.number, step.result, endedNs - step.beganNs};
+    const StepFigures figures = m_job.figures ? m_job.figures(step.number) : StepFigures{};
+    if (m_job.stepDone)
+        m_job.stepDone(report);
+    m_job.report(control::StepMessage{step.number, m_job.configuration.train.steps, step.result.loss,
+                                      step.result.validationLoss, step.result.tokens, report.stepNs,
+                                      figures.peakAllocatedBytes, figures.exposedCommunicationNs, realtimeNs()});
+    if (step.result.state == StepState::Ok)
+        return {};
+    const std::string text =
+        fmt::format("The {} of step {} is {}", std::isfinite(*step.result.loss) ? "gradient" : "loss", step.number,
+                    step.result.state == StepState::Nan ? "NaN" : "infinite");
+    m_job.observer.event(EventKind::Nan, text);
+    return fail("{}: the weights are of no more use. Resume from the last checkpoint with a smaller "
+                "optimizer.learning_rate, a longer optimizer.warmup_steps or optimizer.clip_norm=1.",
+                text);
+}
+
+bool Trainer::validationDue(int64_t step) const
+{
+    const auto &train = m_job.configuration.train;
+    return step == train.steps || (train.validateEvery > 0 && step % train.validateEvery == 0);
+}
+
+Result<> Trainer::checkpointIfDue()
+{
+    const int64_t every = m_job.configuration.checkpoint.every;
+    return every > 0 && m_done % every == 0 ? checkpoint() : Result<>{};
+}
+
+/// The state after the steps that are done.
+Result<> Trainer::checkpoint()
+{
+    if (auto settled = settle(); !settled)
+        return settled;
+    const std::string path = m_job.checkpointer.pathOf(m_done).string();
+    if (m_checkpointed != m_done) {
+        const int64_t beganNs = monotonicNs();
+        const SpanScope span(m_job.observer, SpanInfo{"checkpoint", SpanCategory::Host, Phase::Checkpoint});
+        const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Temporary});
+        if (auto written = m_job.checkpointer.write(m_job.decoder.engine(), m_done); !written)
+            return tl::unexpected(written.error());
+        m_checkpointed = m_done;
+        const int64_t durationNs = monotonicNs() - beganNs;
+        const nlohmann::json detail = {{"step", m_done}, {"path", path}, {"duration_ns", durationNs}};
+        m_job.observer.event(EventKind::Checkpoint,
+                             fmt::format("Checkpoint of step {} in {}", m_done, formatDuration(durationNs)),
+                             detail.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        m_lastEndNs = monotonicNs();
+    }
+    if (m_plan.rank == 0)
+        m_job.report(control::CheckpointMessage{m_done, path});
+    return {};
+}
+
+} // namespace shardscope::train

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/base/result.h"
+#include "core/config/run_configuration.h"
+#include "core/control/rank_messages.h"
+#include "core/data/dataset.h"
+#include "core/model/decoder.h"
+#include "core/observe/observer.h"
+#include "core/train/batch_loader.h"
+#include "core/train/checkpointer.h"
+#include "core/train/command_source.h"
+#include "core/train/late_scalars.h"
+#include "core/train/learning_rate.h"
+#include "core/train/validator.h"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace shardscope::train {
+
+/// What somebody who measures knows of an ended step; for the step's message.
+struct StepFigures
+{
+    std::optional<int64_t> peakAllocatedBytes;
+    std::optional<int64_t> exposedCommunicationNs;
+};
+
+/// A step as the loop knows it once its values are there.
+struct StepReport
+{
+    int64_t number = 0;
+    observe::StepResult result;
+    int64_t stepNs = 0; ///< from the step before to this one, where the device is the clock; else its own
+};
+
+/// All that a training loop works with. References must outlive it.
+struct TrainerJob
+{
+    const config::RunConfiguration &configuration; ///< resolved: nothing left to derive
+    const data::Dataset &dataset;
+    model::Decoder &decoder;
+    observe::Observer &observer;
+    CommandSource &commands;
+    Checkpointer &checkpointer;
+    std::string deviceName;                                     ///< "cpu", "cuda:0 NVIDIA H200"
+    std::function<void(const control::RankMessage &)> report;   ///< tells the supervisor; must not block
+    std::function<StepFigures(int64_t step)> figures;           ///< may be empty
+    std::function<void(const StepReport &)> stepDone = nullptr; ///< may be empty
+};
+
+/// The training loop of one rank. Steps are numbered from 1. All ranks run the same calls in the same order.
+class Trainer
+{
+public:
+    explicit Trainer(TrainerJob job);
+
+    /// New weights from the seed.
+    void start();
+    /// The state of a checkpoint.
+    Result<> resume(const std::filesystem::path &checkpoint);
+
+    enum class End { Done, Stopped };
+    /// Trains until the last step, or until a command ends it (with a checkpoint). An error is for the user.
+    Result<End> run();
+
+    int64_t stepsDone() const { return m_done; }
+
+private:
+    /// A step that was enqueued and whose values are not read yet.
+    struct OpenStep
+    {
+        int64_t number = 0;
+        observe::StepResult result;
+        LateScalars scalars;
+        int64_t beganNs = 0; ///< CLOCK_MONOTONIC
+    };
+    enum class Next { Step, Stop };
+
+    Result<Next> obeyCommands();
+    Result<Next> pause();
+    Result<> runStep();
+    at::Tensor accumulateGradients(OpenStep &step);
+    Result<> settle();
+    Result<> finish(OpenStep &step, int64_t endedNs);
+    void takeValues(OpenStep &step);
+    Result<> checkpoint();
+    Result<> checkpointIfDue();
+    bool validationDue(int64_t step) const;
+
+    TrainerJob m_job;
+    BatchPlan m_plan;
+    BatchLoader m_loader;
+    Validator m_validator;
+    LearningRateSchedule m_schedule;
+    CommandSchedule m_commands;
+    std::optional<OpenStep> m_open;
+    int64_t m_done = 0;
+    int64_t m_checkpointed = -1; ///< the step whose checkpoint is on disk
+    int64_t m_lastEndNs = 0;     ///< CLOCK_MONOTONIC: when the step before was known to be over
+};
+
+} // namespace shardscope::train
