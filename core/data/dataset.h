@@ -58,7 +58,6 @@ private:
     int64_t m_seed = 0;
     int64_t m_trainingWindows = 0;
     int64_t m_validationWindows = 0;
-    int64_t m_validationStart = 0; ///< token
     Fingerprint m_fingerprint;
     std::string m_description;
 };
