@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/control/line_splitter.h"
 #include "core/control/rank_messages.h"
 
 #include <condition_variable>
@@ -38,7 +39,8 @@ public:
     /// The next command, or nothing. Rank 0 asks once a step; the other ranks need not.
     std::optional<Command> poll();
     /// For a rank that pauses after `step` steps: says `paused` and sleeps until a command comes. Unpause (which says
-    /// `running`) means go on. Checkpoint means write one and call this again. Stop means checkpoint and end.
+    /// `running`) means go on. Checkpoint means write one and call this again. Stop means checkpoint and end; it is
+    /// also the answer where the supervisor has died. Without a supervisor there is nothing to wait for: Unpause.
     Command waitWhilePaused(int64_t step);
     /// Waits until everything queued is sent, at most timeoutMs. True where it was.
     bool flush(int timeoutMs);
@@ -47,18 +49,27 @@ public:
     [[noreturn]] static void endProcess();
 
 private:
+    struct Outgoing
+    {
+        std::string line; ///< with its newline
+        bool droppable = false;
+    };
     void serve();
-    bool readCommands(std::string &pending);
+    /// False at the end of the stream.
+    bool readCommands();
     bool writeQueued();
     void wake();
+    bool waitForEvents(bool wantsToWrite, int timeoutMs);
+    void declareGone();
 
     int m_fd = -1;
     int m_wakeFd = -1;
     std::function<void()> m_onSupervisorGone;
+    LineSplitter m_lines;
     std::mutex m_mutex;
     std::condition_variable m_changed;
-    std::deque<std::string> m_outgoing; ///< whole lines with their newline
-    size_t m_sentOfFirst = 0;           ///< bytes of m_outgoing.front() that are on their way already
+    std::deque<Outgoing> m_outgoing;
+    size_t m_sentOfFirst = 0; ///< bytes of m_outgoing.front() that are on their way already
     std::deque<Command> m_commands;
     bool m_ending = false;
     bool m_gone = false;

@@ -74,6 +74,9 @@ struct FailureMessage
 {
     std::string text;
     int exitCode = 1;
+    /// It failed in a collective: most likely because another rank had died, whose reason is then the better one.
+    bool inCollective = false;
+    int64_t wallNs = 0; ///< CLOCK_REALTIME; the earliest failure of a run is its reason
 };
 
 using RankMessage = std::variant<ReadyMessage, StepMessage, PausedMessage, RunningMessage, CheckpointMessage,

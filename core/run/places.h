@@ -15,8 +15,12 @@ std::filesystem::path defaultRunsDirectory();
 std::filesystem::path cacheDirectory();
 /// $XDG_CONFIG_HOME/shardscope, or ~/.config/shardscope.
 std::filesystem::path configDirectory();
-/// $XDG_RUNTIME_DIR/shardscope, or /tmp/shardscope-<uid>: made with mode 0700. Refuses one that others own or may
-/// enter.
+/// $XDG_RUNTIME_DIR/shardscope, or (without that variable, or where its folder is gone) /tmp/shardscope-<uid>. Makes
+/// it.
 Result<std::filesystem::path> runtimeDirectory();
+/// /tmp/shardscope-<uid>; not made yet.
+std::filesystem::path fallbackRuntimeDirectory();
+/// Makes a folder with mode 0700. Refuses one that somebody else owns, or that is a link.
+Result<> makePrivateFolder(const std::filesystem::path &folder);
 
 } // namespace shardscope::run

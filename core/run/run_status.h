@@ -22,6 +22,9 @@ struct RunFailure
     std::string text; ///< the rank's own message, or the last lines of its log
 };
 
+/// One line: "rank 1 was killed by signal 9 (SIGKILL)", "rank 0 ended with exit code 1". Without the text.
+std::string describeEnd(const RunFailure &failure);
+
 /// One rank's process, as its supervisor sees it.
 struct RankStatus
 {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/control/rank_messages.h"
+
+#include "core/run/json_access.h"
+
+#include <array>
+
+using nlohmann::json;
+using shardscope::run::dump;
+using shardscope::run::orNull;
+using shardscope::run::parseObject;
+using shardscope::run::take;
+
+namespace shardscope::control {
+
+static constexpr std::array<std::string_view, 4> kCommands = {"pause", "unpause", "checkpoint", "stop"};
+
+std::string_view toText(Command command)
+{
+    return kCommands[static_cast<size_t>(command)];
+}
+
+std::optional<Command> commandFromText(std::string_view text)
+{
+    for (size_t i = 0; i < kCommands.size(); ++i) {
+        if (kCommands[i] == text)
+            return static_cast<Command>(i);
+    }
+    return std::nullopt;
+}
+
+static json toJson(const ReadyMessage &m)
+{
+    return {{"type", "ready"}, {"pid", m.pid}, {"first_step", m.firstStep}, {"steps", m.steps}, {"device", m.device}};
+}
+
+static json toJson(const StepMessage &m)
+{
+    return {{"type", "step"},
+            {"step", m.step},
+            {"steps", m.steps},
+            {"loss", orNull(m.loss)},
+            {"validation_loss", orNull(m.validationLoss)},
+            {"tokens", m.tokens},
+            {"step_ns", m.stepNs},
+            {"peak_allocated_bytes", orNull(m.peakAllocatedBytes)},
+            {"exposed_communication_ns", orNull(m.exposedCommunicationNs)},
+            {"wall_ns", m.wallNs}};
+}
+
+static json toJson(const PausedMessage &m)
+{
+    return {{"type", "paused"}, {"step", m.step}};
+}
+
+static json toJson(const RunningMessage &m)
+{
+    return {{"type", "running"}, {"step", m.step}};
+}
+
+static json toJson(const CheckpointMessage &m)
+{
+    return {{"type", "checkpoint"}, {"step", m.step}, {"path", m.path}};
+}
+
+static json toJson(const WarningMessage &m)
+{
+    return {{"type", "warning"}, {"text", m.text}};
+}
+
+static json toJson(const FailureMessage &m)
+{
+    return {{"type", "failure"},
+            {"text", m.text},
+            {"exit_code", m.exitCode},
+            {"in_collective", m.inCollective},
+            {"wall_ns", m.wallNs}};
+}
+
+std::string toLine(const RankMessage &message)
+{
+    return dump(std::visit([](const auto &m) { return toJson(m); }, message));
+}
+
+std::string toLine(Command command)
+{
+    return dump({{"command", toText(command)}});
+}
+
+static StepMessage stepFromJson(const json &object)
+{
+    StepMessage m;
+    take(object, "step", m.step);
+    take(object, "steps", m.steps);
+    take(object, "loss", m.loss);
+    take(object, "validation_loss", m.validationLoss);
+    take(object, "tokens", m.tokens);
+    take(object, "step_ns", m.stepNs);
+    take(object, "peak_allocated_bytes", m.peakAllocatedBytes);
+    take(object, "exposed_communication_ns", m.exposedCommunicationNs);
+    take(object, "wall_ns", m.wallNs);
+    return m;
+}
+
+static ReadyMessage readyFromJson(const json &object)
+{
+    ReadyMessage m;
+    take(object, "pid", m.pid);
+    take(object, "first_step", m.firstStep);
+    take(object, "steps", m.steps);
+    take(object, "device", m.device);
+    return m;
+}
+
+Result<RankMessage> messageFromLine(std::string_view line)
+{
+    const auto object = parseObject(line, "A rank's message");
+    if (!object)
+        return tl::unexpected(object.error());
+    std::string type;
+    std::string text;
+    int64_t step = 0;
+    take(*object, "type", type);
+    take(*object, "text", text);
+    take(*object, "step", step);
+    if (type == "ready")
+        return readyFromJson(*object);
+    if (type == "step")
+        return stepFromJson(*object);
+    if (type == "paused")
+        return PausedMessage{step};
+    if (type == "running")
+        return RunningMessage{step};
+    if (type == "warning")
+        return WarningMessage{text};
+    if (type == "checkpoint") {
+        CheckpointMessage m{step, {}};
+        take(*object, "path", m.path);
+        return m;
+    }
+    if (type == "failure") {
+        FailureMessage m{text, 1};
+        take(*object, "exit_code", m.exitCode);
+        take(*object, "in_collective", m.inCollective);
+        take(*object, "wall_ns", m.wallNs);
+        return m;
+    }
+    return fail("A rank's message of the unknown type \"{}\".", type);
+}
+
+Result<Command> commandFromLine(std::string_view line)
+{
+    const auto object = parseObject(line, "A command");
+    if (!object)
+        return tl::unexpected(object.error());
+    std::string text;
+    take(*object, "command", text);
+    if (const auto command = commandFromText(text))
+        return *command;
+    return fail("The unknown command \"{}\".", text);
+}
+
+} // namespace shardscope::control
