@@ -8,17 +8,19 @@
 #include <optional>
 #include <vector>
 
-class QAbstractItemModel;
-class QCPAbstractItem;
-class QCPAxis;
 class QCPGraph;
 class QCPItemStraightLine;
+class QCPItemRect;
 class QCPItemText;
+class QCPLayerable;
 class QCustomPlot;
+class QLabel;
 class QMenu;
 
 namespace shardscope::ui {
 
+class ChartInput;
+class ChartLegend;
 struct Colors;
 
 /// How a chart's axis counts and how its values read in tick labels, hover readout and table.
@@ -68,7 +70,6 @@ public:
     QCustomPlot *plot() const { return m_plot; }
     /// The hover readout's text at x, also for tests.
     QString readout(double x) const;
-    void addContextActions(QMenu *menu);
 
 public Q_SLOTS:
     void resetZoom();
@@ -79,7 +80,7 @@ public Q_SLOTS:
 Q_SIGNALS:
     /// The view in x was changed by the user; charts that share an axis follow. fit: the zoom was reset.
     void xRangeChanged(double lower, double upper, bool fit);
-    /// Dragged with Shift (or the brush mode) over a range; equal ends: cleared.
+    /// A range was dragged over. Show it with setBrush().
     void brushed(double lower, double upper);
     void hovered(double x);
     void hoverLeft();
@@ -88,19 +89,25 @@ Q_SIGNALS:
 
 protected:
     void changeEvent(QEvent *event) override;
-    bool eventFilter(QObject *watched, QEvent *event) override;
 
 private:
+    void buildLayout();
     void buildPlot();
+    void connectInput();
     void applyTheme();
     void refill();
     void rescale();
-    void updateHover(double x);
-    void toggleSeries(int index);
-    void showMenu(const QPoint &position);
-    bool isStackedOver(size_t series) const;
-    QString valueText(size_t series, double value) const;
-    QString unitText(ChartUnit unit, double value) const;
+    std::pair<double, double> dataRange() const;
+    std::pair<double, double> valueRange(bool secondAxis, double lower, double upper) const;
+    void placeMarkers();
+    void placeBrush(std::optional<std::pair<double, double>> range);
+    void hover(double x, const QPointF &position);
+    void userView(double lower, double upper);
+    void buildMenu(QMenu *menu);
+    void showSql();
+    bool shown(size_t series) const;
+    std::optional<size_t> indexAt(double x) const;
+    ChartUnit unitOf(size_t series) const { return m_series[series].secondAxis ? m_y2Unit : m_yUnit; }
 
     QString m_title;
     QString m_xTitle;
@@ -109,18 +116,24 @@ private:
     ChartUnit m_yUnit = ChartUnit::Number;
     ChartUnit m_y2Unit = ChartUnit::Number;
     QString m_sql;
+
+    QLabel *m_heading;
+    ChartLegend *m_legend;
     QCustomPlot *m_plot;
+    ChartInput *m_input;
+    QLabel *m_readout; ///< floats over the plot
+
     std::vector<ChartSeries> m_series;
-    std::vector<bool> m_hidden;
     std::vector<QCPGraph *> m_graphs;
     std::vector<double> m_x;
     std::vector<std::vector<double>> m_columns;
     std::vector<std::pair<double, QString>> m_markers;
-    std::optional<std::pair<double, double>> m_fixedRange;
+    std::vector<QCPItemStraightLine *> m_markerLines;
+    std::vector<QCPItemText *> m_markerTexts;
+    QCPItemRect *m_brushItem;
+    QCPItemStraightLine *m_cursorItem;
+    std::optional<std::pair<double, double>> m_fixedRange; ///< what setXRange() or the user said
     std::optional<std::pair<double, double>> m_brush;
-    std::optional<double> m_cursor;
-    std::optional<double> m_pressX; ///< where a brush began
-    bool m_zoomed = false;
 };
 
 } // namespace shardscope::ui

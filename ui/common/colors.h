@@ -25,7 +25,6 @@ struct Colors
     QColor good;      ///< running, done
     QColor warning;   ///< paused, dropped records, exposed communication
     QColor bad;       ///< failed, lost, NaN
-    QColor onFill;    ///< text on a category's fill
 
     /// The table that goes with a palette (its window colour tells light from dark).
     static const Colors &of(const QPalette &palette);
@@ -34,6 +33,8 @@ struct Colors
     QColor category(MemoryCategory category) const;
     QColor category(SpanCategory category) const;
     QColor phase(Phase phase) const;
+    /// Black or white, whichever reads better on a fill.
+    static QColor onFill(const QColor &fill);
     /// What the allocator rounds up; the gap between categories and allocated bytes.
     QColor rounding() const;
     /// Lines of charts by index; repeats after eight.

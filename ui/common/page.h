@@ -7,12 +7,10 @@
 #include <QString>
 
 class QAction;
-class QLabel;
-class QProgressBar;
-class QPushButton;
 
 namespace shardscope::ui {
 
+class Notice;
 class RecordingReader;
 class Selection;
 struct RecordingChange;
@@ -80,10 +78,10 @@ protected:
     virtual void recordingOpened() {}
     virtual void recordingChanged(const RecordingChange &) {}
     virtual void recordingClosed() {}
+    /// The run is there, but no rank has begun to record.
+    virtual void onWaiting();
 
 private:
-    class Notice;
-
     Context m_context;
     QWidget *m_content = nullptr;
     Notice *m_notice;

@@ -2,34 +2,27 @@
 #pragma once
 
 #include "core/base/result.h"
+#include "profiler/store/recording.h"
 
 #include <QByteArray>
 #include <QObject>
 #include <QPointer>
 #include <QThread>
 #include <any>
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 
-namespace shardscope::store {
-class Recording;
-}
-
 namespace shardscope::ui {
 
-/// Set from the GUI thread when a newer request of the same channel arrives or the run is closed. Long queries look at
-/// it between chunks and return fail("cancelled"); what they return then is thrown away.
-using CancelFlag = std::atomic<bool>;
+class RecordingWorker;
 
-/// What a live recording has got since the last poll.
+/// What a live recording has got since the last poll. Times count from the origin.
 struct RecordingChange
 {
-    int64_t firstStartNs = 0;   ///< epoch; read again from here
-    int64_t lastEndNs = 0;      ///< epoch
-    int64_t spans = 0;          ///< recorded so far, all ranks
-    int64_t droppedRecords = 0; ///< so far, all ranks
+    std::vector<store::Tail> tails; ///< of the processes that have written
+    int64_t firstStartNs = 0;       ///< read spans again from here; lastEndNs before it: no new spans
+    int64_t lastEndNs = -1;
 };
 
 /// The one way from the window to a recording: a thread of its own with its own read-only store::Recording. A request
@@ -43,19 +36,20 @@ public:
     template <typename T>
     using Snapshot = std::shared_ptr<const T>;
     template <typename T>
-    using Query = std::function<Result<Snapshot<T>>(store::Recording &, const CancelFlag &)>;
+    using Query = std::function<Result<Snapshot<T>>(store::Recording &, const store::CancelToken &)>;
 
     explicit RecordingReader(QObject *parent = nullptr);
     ~RecordingReader() override;
 
-    /// Opens a run folder (or a single database); opened() or failed() follows. Whatever was open is closed, and its
-    /// requests are cancelled. A run that has no database yet is tried again until it has.
+    /// Opens a run folder (or a single database); opened(), waiting() or failed() follows. Whatever was open is closed,
+    /// and its requests are cancelled. While it is live, a run that has no database yet is looked at again until it
+    /// has.
     void open(const QString &path);
     void close();
     QString path() const { return m_path; }
     bool isOpen() const { return m_isOpen; }
-    /// Epoch nanoseconds from which all views count; 0 until opened().
-    int64_t originNs() const { return m_originNs; }
+    /// The newest catalogue; null until opened().
+    const std::shared_ptr<const store::Catalog> &catalog() const { return m_catalog; }
 
     /// Whether the flush table is polled (each 500 ms) for more: true while the run goes on.
     void setLive(bool live);
@@ -69,7 +63,8 @@ public:
     {
         submit(
             receiver, channel,
-            [query = std::move(query)](store::Recording &recording, const CancelFlag &cancel) -> Result<std::any> {
+            [query = std::move(query)](store::Recording &recording,
+                                       const store::CancelToken &cancel) -> Result<std::any> {
                 auto result = query(recording, cancel);
                 if (!result)
                     return tl::unexpected<Error>(result.error());
@@ -85,45 +80,49 @@ public:
     /// Drops what the channel waits for.
     void cancel(QObject *receiver, const QByteArray &channel);
     /// Whether any request waits or runs; --render waits for false.
-    bool isBusy() const { return !m_pending.empty(); }
+    bool isBusy() const { return m_opening || !m_pending.empty(); }
 
 Q_SIGNALS:
     /// The recording can be asked now.
     void opened();
     /// It can't be opened: the message says why and what to do.
     void failed(const QString &message);
-    /// The run folder is there but no rank has begun to record; opened() follows when one has.
+    /// The run folder is there but no rank has begun to record; opened() follows when one has (and setLive(true)).
     void waiting();
-    /// A live recording has grown.
+    /// A live recording has grown; catalog() is newer too.
     void changed(const shardscope::ui::RecordingChange &change);
     void closed();
     void busyChanged(bool busy);
 
 private:
-    using AnyQuery = std::function<Result<std::any>(store::Recording &, const CancelFlag &)>;
+    using AnyQuery = std::function<Result<std::any>(store::Recording &, const store::CancelToken &)>;
     using AnyDone = std::function<void(Result<std::any>)>;
     struct Pending
     {
-        std::shared_ptr<CancelFlag> cancel;
+        store::CancelToken cancel;
         uint64_t serial = 0;
     };
     using Channel = std::pair<QObject *, QByteArray>;
-    class Worker;
 
     void submit(QObject *receiver, const QByteArray &channel, AnyQuery query, AnyDone done);
     void finish(const Channel &channel, uint64_t serial, const QPointer<QObject> &receiver, const AnyDone &done,
                 Result<std::any> result);
     void cancelAll();
+    void workerOpened(uint64_t generation, std::shared_ptr<const store::Catalog> catalog);
+    void workerFailed(uint64_t generation, const QString &message);
+    void workerChanged(uint64_t generation, std::shared_ptr<const store::Catalog> catalog,
+                       const RecordingChange &change);
     void updateBusy();
 
     QThread m_thread;
-    Worker *m_worker; ///< lives in m_thread, deleted at its end
+    RecordingWorker *m_worker; ///< lives in m_thread, deleted at its end
     std::map<Channel, Pending> m_pending;
     uint64_t m_serial = 0;
     uint64_t m_generation = 0; ///< counts open() and close(): answers of an older one are ignored
     QString m_path;
-    int64_t m_originNs = 0;
+    std::shared_ptr<const store::Catalog> m_catalog;
     bool m_isOpen = false;
+    bool m_opening = false;
     bool m_live = false;
     bool m_wasBusy = false;
 };

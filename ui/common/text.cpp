@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/common/text.h"
+
+#include "core/base/text.h"
+
+#include <QCoreApplication>
+#include <cmath>
+
+namespace shardscope::ui {
+
+static const QString kNotMeasured = QStringLiteral("—");
+
+static QString tr(const char *text)
+{
+    return QCoreApplication::translate("shardscope::ui", text);
+}
+
+QString bytesText(int64_t bytes)
+{
+    return QString::fromStdString(formatBytes(bytes));
+}
+
+QString durationText(int64_t nanoseconds)
+{
+    return QString::fromStdString(formatDuration(nanoseconds));
+}
+
+QString countText(double count)
+{
+    return QString::fromStdString(formatCount(count));
+}
+
+QString shareText(double share)
+{
+    return QStringLiteral("%1 %").arg(QString::number(share * 100, 'f', 1));
+}
+
+QString bytesText(std::optional<int64_t> bytes)
+{
+    return bytes ? bytesText(*bytes) : kNotMeasured;
+}
+
+QString durationText(std::optional<int64_t> nanoseconds)
+{
+    return nanoseconds ? durationText(*nanoseconds) : kNotMeasured;
+}
+
+QString shareText(std::optional<double> share)
+{
+    return share ? shareText(*share) : kNotMeasured;
+}
+
+QString lossText(std::optional<double> loss)
+{
+    if (!loss)
+        return kNotMeasured;
+    return std::isfinite(*loss) ? QString::number(*loss, 'f', 4) : std::isnan(*loss) ? tr("NaN") : tr("infinite");
+}
+
+QString nameOf(MemoryCategory category)
+{
+    switch (category) {
+    case MemoryCategory::Parameters:
+        return tr("Parameters");
+    case MemoryCategory::Gathered:
+        return tr("Gathered");
+    case MemoryCategory::Gradients:
+        return tr("Gradients");
+    case MemoryCategory::Optimizer:
+        return tr("Optimizer");
+    case MemoryCategory::Activations:
+        return tr("Activations");
+    case MemoryCategory::Communication:
+        return tr("Communication");
+    case MemoryCategory::Temporary:
+        return tr("Temporary");
+    case MemoryCategory::Input:
+        return tr("Input");
+    case MemoryCategory::Other:
+        return tr("Other");
+    }
+    Q_UNREACHABLE();
+}
+
+QString nameOf(SpanCategory category)
+{
+    switch (category) {
+    case SpanCategory::Compute:
+        return tr("Compute");
+    case SpanCategory::Communication:
+        return tr("Communication");
+    case SpanCategory::Copy:
+        return tr("Copy");
+    case SpanCategory::Host:
+        return tr("Host");
+    case SpanCategory::Idle:
+        return tr("Idle");
+    }
+    Q_UNREACHABLE();
+}
+
+QString nameOf(Phase phase)
+{
+    switch (phase) {
+    case Phase::Input:
+        return tr("Input");
+    case Phase::Forward:
+        return tr("Forward");
+    case Phase::Recompute:
+        return tr("Recompute");
+    case Phase::Backward:
+        return tr("Backward");
+    case Phase::Optimizer:
+        return tr("Optimizer");
+    case Phase::Checkpoint:
+        return tr("Checkpoint");
+    case Phase::Validate:
+        return tr("Validate");
+    }
+    Q_UNREACHABLE();
+}
+
+QString nameOf(Operation operation)
+{
+    switch (operation) {
+    case Operation::AllGather:
+        return tr("All-gather");
+    case Operation::ReduceScatter:
+        return tr("Reduce-scatter");
+    case Operation::AllReduce:
+        return tr("All-reduce");
+    case Operation::Broadcast:
+        return tr("Broadcast");
+    case Operation::AllToAll:
+        return tr("All-to-all");
+    case Operation::Send:
+        return tr("Send");
+    case Operation::Recv:
+        return tr("Receive");
+    }
+    Q_UNREACHABLE();
+}
+
+QString nameOf(RunState state)
+{
+    switch (state) {
+    case RunState::Queued:
+        return tr("Queued");
+    case RunState::Starting:
+        return tr("Starting");
+    case RunState::Running:
+        return tr("Running");
+    case RunState::Paused:
+        return tr("Paused");
+    case RunState::Stopping:
+        return tr("Stopping");
+    case RunState::Done:
+        return tr("Done");
+    case RunState::Failed:
+        return tr("Failed");
+    case RunState::Lost:
+        return tr("Lost");
+    }
+    Q_UNREACHABLE();
+}
+
+QString nameOf(Strategy strategy)
+{
+    switch (strategy) {
+    case Strategy::Full:
+        return tr("Full (FULL_SHARD, ZeRO-3)");
+    case Strategy::GradOp:
+        return tr("Gradients and optimizer (SHARD_GRAD_OP, ZeRO-2)");
+    case Strategy::None:
+        return tr("None (NO_SHARD, DDP)");
+    }
+    Q_UNREACHABLE();
+}
+
+} // namespace shardscope::ui
