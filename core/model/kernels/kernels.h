@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes of a decoder that only move memory, each fused into one. Raw pointers, no LibTorch: these files compile in
-// seconds. `data` tensors are of the compute precision (bf16 or fp32), rows are contiguous; statistics, sums and optimizer
-// state are fp32. Norm weights are of the compute precision, their gradients fp32 and added to what is there.
+// seconds. `data` tensors are of the compute precision (bf16 or fp32), rows are contiguous; statistics, sums and
+// optimizer state are fp32. Norm weights are of the compute precision, their gradients fp32 and added to what is there.
 //
 // cuda:: enqueues on a stream and returns; cpu:: computes at once on the calling thread, so the caller splits the rows.
 #pragma once
@@ -29,7 +29,7 @@ struct QkvLayout
     int64_t heads = 0;
     int64_t keyValueHeads = 0;
     int64_t headSize = 0; ///< even
-    int64_t rowElements() const { return (heads + 2 * keyValueHeads) * headSize; }
+    constexpr int64_t rowElements() const { return (heads + 2 * keyValueHeads) * headSize; }
 };
 
 /// AdamW with decoupled weight decay (Loshchilov and Hutter 2019, as torch.optim.AdamW): the constants of one step.
@@ -56,11 +56,13 @@ void rmsNormForward(Precision precision, void *y, float *rstd, void *sum, const 
 int64_t rmsNormBackwardScratch(int64_t width);
 /// Widest row that rmsNormBackward() takes.
 inline constexpr int64_t kMaxNormWidth = 8192;
-/// dx = addend + d(norm)/dx · dy (addend may be null, or dx itself); dWeight += Σ_rows dy · x · rstd. Same sums every time.
+/// dx = addend + d(norm)/dx · dy (addend may be null, or dx itself); dWeight += Σ_rows dy · x · rstd. Same sums every
+/// time.
 void rmsNormBackward(Precision precision, void *dx, float *dWeight, const void *dy, const void *x, const void *weight,
                      const float *rstd, const void *addend, float *scratch, int64_t rows, int64_t width, Stream stream);
 
-/// Rotates the q and k heads of packed rows in place. cosine and sine: [positions, headSize/2], fp32; half-split layout.
+/// Rotates the q and k heads of packed rows in place. cosine and sine: [positions, headSize/2], fp32; half-split
+/// layout.
 void ropeForward(Precision precision, void *qkv, const float *cosine, const float *sine, const QkvLayout &layout,
                  Stream stream);
 /// Writes the gradient of packed rows from those of attention's operands: q and k rotated back, v copied.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that the compiler turns into vector code, a clone a level of x86-64 (chosen when the program starts). The flags of
-// this file (CMakeLists.txt) let it reorder sums; it still keeps NaN and infinity.
+// Loops that the compiler turns into vector code, a clone a level of x86-64 (chosen when the program starts). The flags
+// of this file (CMakeLists.txt) let it reorder sums; it still keeps NaN and infinity.
 #include "core/model/kernels/kernels.h"
 
 #include <algorithm>
@@ -14,6 +14,8 @@
 #define SHARDSCOPE_CLONES
 #endif
 #define SHARDSCOPE_INLINE __attribute__((always_inline)) static inline
+/// An iteration reads and writes its own index only, also where input and output are the same row.
+#define SHARDSCOPE_ELEMENTWISE _Pragma("GCC ivdep")
 
 namespace shardscope::model::kernels::cpu {
 
@@ -45,15 +47,6 @@ SHARDSCOPE_INLINE void store(Bf16 *p, int64_t i, float value)
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
     p[i].bits = static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? 0x7fc0U : rounded);
-}
-
-/// What a value is once it has been stored as T.
-template <typename T>
-SHARDSCOPE_INLINE float rounded(float value)
-{
-    T stored;
-    store(&stored, 0, value);
-    return load(&stored, 0);
 }
 
 /// e^x to 2 units in the last place by Cody and Waite's reduction; a plain expf is a call and stops vectorisation.
@@ -88,16 +81,19 @@ SHARDSCOPE_INLINE void rmsNormForwardOf(T *y, float *rstd, T *sum, const T *x, c
         if (residual) {
             const T *other = residual + row * width;
             T *out = sum + row * width;
+            SHARDSCOPE_ELEMENTWISE
             for (int64_t i = 0; i < width; ++i)
                 store(out, i, load(in, i) + load(other, i));
             in = out;
         }
         float squares = 0;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i)
             squares += load(in, i) * load(in, i);
         const float scale = 1.0F / std::sqrt(squares / static_cast<float>(width) + eps);
         rstd[row] = scale;
         T *out = y + row * width;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i)
             store(out, i, load(in, i) * scale * load(weight, i));
     }
@@ -112,6 +108,7 @@ SHARDSCOPE_INLINE void rmsNormBackwardOf(T *dx, float *dWeight, const T *dy, con
         const T *in = x + row * width;
         const float scale = rstd[row];
         float dot = 0;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i) {
             const float product = load(gradient, i) * load(in, i);
             dot += product * load(weight, i);
@@ -121,9 +118,11 @@ SHARDSCOPE_INLINE void rmsNormBackwardOf(T *dx, float *dWeight, const T *dy, con
         T *out = dx + row * width;
         if (addend) {
             const T *other = addend + row * width;
+            SHARDSCOPE_ELEMENTWISE
             for (int64_t i = 0; i < width; ++i)
                 store(out, i, load(other, i) + load(gradient, i) * load(weight, i) * scale - load(in, i) * mean);
         } else {
+            SHARDSCOPE_ELEMENTWISE
             for (int64_t i = 0; i < width; ++i)
                 store(out, i, load(gradient, i) * load(weight, i) * scale - load(in, i) * mean);
         }
@@ -131,8 +130,10 @@ SHARDSCOPE_INLINE void rmsNormBackwardOf(T *dx, float *dWeight, const T *dy, con
 }
 
 template <typename T>
-SHARDSCOPE_INLINE void rotate(T *out, const T *in, const float *cosine, const float *sine, int64_t half, float direction)
+SHARDSCOPE_INLINE void rotate(T *out, const T *in, const float *cosine, const float *sine, int64_t half,
+                              float direction)
 {
+    SHARDSCOPE_ELEMENTWISE
     for (int64_t i = 0; i < half; ++i) {
         const float low = load(in, i);
         const float high = load(in, i + half);
@@ -158,8 +159,8 @@ SHARDSCOPE_INLINE void ropeForwardOf(T *qkv, const float *cosine, const float *s
 template <typename T>
 SHARDSCOPE_INLINE const T *headOf(const HeadsView &view, int64_t batch, int64_t head, int64_t position)
 {
-    return static_cast<const T *>(view.data) + batch * view.batchStride + head * view.headStride
-           + position * view.positionStride;
+    return static_cast<const T *>(view.data) + batch * view.batchStride + head * view.headStride +
+           position * view.positionStride;
 }
 
 template <typename T>
@@ -190,6 +191,7 @@ SHARDSCOPE_INLINE void swigluForwardOf(T *h, const T *gateUp, int64_t rows, int6
         const T *gate = gateUp + row * 2 * width;
         const T *up = gate + width;
         T *out = h + row * width;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i) {
             const float g = load(gate, i);
             store(out, i, g * sigmoid(g) * load(up, i));
@@ -207,6 +209,7 @@ SHARDSCOPE_INLINE void swigluBackwardOf(T *dGateUp, T *h, const T *dh, const T *
         T *dGate = dGateUp + row * 2 * width;
         T *dUp = dGate + width;
         T *out = kWithOutput ? h + row * width : nullptr;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i) {
             const float g = load(gate, i);
             const float u = load(up, i);
@@ -224,7 +227,7 @@ SHARDSCOPE_INLINE void swigluBackwardOf(T *dGateUp, T *h, const T *dh, const T *
 template <typename T>
 SHARDSCOPE_INLINE float logSumExp(const T *logits, int64_t vocabulary, float &largest)
 {
-    // Four independent maxima: one alone is a chain that the compiler keeps scalar without -ffinite-math-only.
+    // Independent maxima: one alone is a chain that the compiler keeps scalar without -ffinite-math-only.
     float maxima[16];
     std::fill(std::begin(maxima), std::end(maxima), -INFINITY);
     int64_t i = 0;
@@ -250,6 +253,7 @@ template <typename T>
 SHARDSCOPE_INLINE float poison(const T *logits, int64_t vocabulary)
 {
     float sum = 0;
+    SHARDSCOPE_ELEMENTWISE
     for (int64_t i = 0; i < vocabulary; ++i)
         sum += load(logits, i) * 0.0F;
     return sum;
@@ -272,6 +276,7 @@ SHARDSCOPE_INLINE void crossEntropyOf(T *logits, float *losses, const int64_t *t
         const float total = logSumExp(line, vocabulary, largest) + bad;
         const float atTarget = load(line, target);
         losses[row] = total - atTarget;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < vocabulary; ++i)
             store(line, i, fastExp(load(line, i) - total) * scale + bad);
         store(line, target, (fastExp(atTarget - total) - 1.0F) * scale + bad);
@@ -285,9 +290,9 @@ SHARDSCOPE_INLINE void crossEntropyLossOf(const T *logits, float *losses, const 
     for (int64_t row = 0; row < rows; ++row) {
         const T *line = logits + row * vocabulary;
         float largest = 0;
-        losses[row] = targets[row] < 0 ? 0.0F
-                                       : logSumExp(line, vocabulary, largest) + poison(line, vocabulary)
-                                             - load(line, targets[row]);
+        losses[row] = targets[row] < 0
+                          ? 0.0F
+                          : logSumExp(line, vocabulary, largest) + poison(line, vocabulary) - load(line, targets[row]);
     }
 }
 
@@ -298,6 +303,7 @@ SHARDSCOPE_INLINE void embeddingBackwardOf(float *dWeight, const T *dx, const in
     for (int64_t row = 0; row < rows; ++row) {
         float *out = dWeight + tokens[row] * width;
         const T *in = dx + row * width;
+        SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i)
             out[i] += load(in, i);
     }
@@ -318,43 +324,34 @@ SHARDSCOPE_INLINE void embeddingBackwardOf(float *dWeight, const T *dx, const in
 } // namespace
 
 SHARDSCOPE_CLONES void rmsNormForward(Precision precision, void *y, float *rstd, void *sum, const void *x,
-                                      const void *residual, const void *weight, int64_t rows, int64_t width, float eps)
-{
-    SHARDSCOPE_DISPATCH(precision, rmsNormForwardOf(OUT(y), rstd, OUT(sum), IN(x), IN(residual), IN(weight), rows,
-                                                    width, eps))
-}
+                                      const void *residual, const void *weight, int64_t rows, int64_t width, float eps){
+    SHARDSCOPE_DISPATCH(precision,
+                        rmsNormForwardOf(OUT(y), rstd, OUT(sum), IN(x), IN(residual), IN(weight), rows, width, eps))}
 
 SHARDSCOPE_CLONES void rmsNormBackward(Precision precision, void *dx, float *dWeight, const void *dy, const void *x,
                                        const void *weight, const float *rstd, const void *addend, int64_t rows,
-                                       int64_t width)
-{
-    SHARDSCOPE_DISPATCH(precision, rmsNormBackwardOf(OUT(dx), dWeight, IN(dy), IN(x), IN(weight), rstd, IN(addend),
-                                                     rows, width))
-}
+                                       int64_t width){
+    SHARDSCOPE_DISPATCH(precision,
+                        rmsNormBackwardOf(OUT(dx), dWeight, IN(dy), IN(x), IN(weight), rstd, IN(addend), rows, width))}
 
 SHARDSCOPE_CLONES void ropeForward(Precision precision, void *qkv, const float *cosine, const float *sine,
-                                   const QkvLayout &layout, int64_t firstRow, int64_t rows)
-{
-    SHARDSCOPE_DISPATCH(precision, ropeForwardOf(OUT(qkv), cosine, sine, layout, firstRow, rows))
-}
+                                   const QkvLayout &layout, int64_t firstRow, int64_t rows){
+    SHARDSCOPE_DISPATCH(precision, ropeForwardOf(OUT(qkv), cosine, sine, layout, firstRow, rows))}
 
-SHARDSCOPE_CLONES void ropeBackward(Precision precision, void *dQkv, const HeadsView &dQ, const HeadsView &dK,
-                                    const HeadsView &dV, const float *cosine, const float *sine,
-                                    const QkvLayout &layout, int64_t firstRow, int64_t rows)
-{
-    SHARDSCOPE_DISPATCH(precision, ropeBackwardOf(OUT(dQkv), dQ, dK, dV, cosine, sine, layout, firstRow, rows))
-}
+SHARDSCOPE_CLONES
+    void ropeBackward(Precision precision, void *dQkv, const HeadsView &dQ, const HeadsView &dK, const HeadsView &dV,
+                      const float *cosine, const float *sine, const QkvLayout &layout, int64_t firstRow, int64_t rows){
+        SHARDSCOPE_DISPATCH(precision, ropeBackwardOf(OUT(dQkv), dQ, dK, dV, cosine, sine, layout, firstRow, rows))}
 
-SHARDSCOPE_CLONES void swigluForward(Precision precision, void *h, const void *gateUp, int64_t rows, int64_t width)
-{
-    SHARDSCOPE_DISPATCH(precision, swigluForwardOf(OUT(h), IN(gateUp), rows, width))
-}
+SHARDSCOPE_CLONES void swigluForward(Precision precision, void *h, const void *gateUp, int64_t rows, int64_t width){
+    SHARDSCOPE_DISPATCH(precision, swigluForwardOf(OUT(h), IN(gateUp), rows, width))}
 
 SHARDSCOPE_CLONES void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh, const void *gateUp,
                                       int64_t rows, int64_t width)
 {
     if (h) {
-        SHARDSCOPE_DISPATCH(precision, (swigluBackwardOf<T, true>(OUT(dGateUp), OUT(h), IN(dh), IN(gateUp), rows, width)))
+        SHARDSCOPE_DISPATCH(precision,
+                            (swigluBackwardOf<T, true>(OUT(dGateUp), OUT(h), IN(dh), IN(gateUp), rows, width)))
     } else {
         SHARDSCOPE_DISPATCH(precision,
                             (swigluBackwardOf<T, false>(OUT(dGateUp), nullptr, IN(dh), IN(gateUp), rows, width)))
@@ -362,22 +359,16 @@ SHARDSCOPE_CLONES void swigluBackward(Precision precision, void *dGateUp, void *
 }
 
 SHARDSCOPE_CLONES void crossEntropy(Precision precision, void *logits, float *losses, const int64_t *targets,
-                                    int64_t rows, int64_t vocabulary, float scale)
-{
-    SHARDSCOPE_DISPATCH(precision, crossEntropyOf(OUT(logits), losses, targets, rows, vocabulary, scale))
-}
+                                    int64_t rows, int64_t vocabulary, float scale){
+    SHARDSCOPE_DISPATCH(precision, crossEntropyOf(OUT(logits), losses, targets, rows, vocabulary, scale))}
 
 SHARDSCOPE_CLONES void crossEntropyLoss(Precision precision, const void *logits, float *losses, const int64_t *targets,
-                                        int64_t rows, int64_t vocabulary)
-{
-    SHARDSCOPE_DISPATCH(precision, crossEntropyLossOf(IN(logits), losses, targets, rows, vocabulary))
-}
+                                        int64_t rows, int64_t vocabulary){
+    SHARDSCOPE_DISPATCH(precision, crossEntropyLossOf(IN(logits), losses, targets, rows, vocabulary))}
 
 SHARDSCOPE_CLONES void embeddingBackward(Precision precision, float *dWeight, const void *dx, const int64_t *tokens,
-                                         int64_t rows, int64_t width)
-{
-    SHARDSCOPE_DISPATCH(precision, embeddingBackwardOf(dWeight, IN(dx), tokens, rows, width))
-}
+                                         int64_t rows, int64_t width){
+    SHARDSCOPE_DISPATCH(precision, embeddingBackwardOf(dWeight, IN(dx), tokens, rows, width))}
 
 SHARDSCOPE_CLONES void adamW(float *master, float *firstMoment, float *secondMoment, const float *gradient,
                              const float *gradientScale, int64_t elements, const AdamWStep &step)
@@ -386,6 +377,7 @@ SHARDSCOPE_CLONES void adamW(float *master, float *firstMoment, float *secondMom
     const float keep = 1.0F - step.learningRate * step.weightDecay;
     const float size = step.learningRate / step.biasCorrection1;
     const float root = std::sqrt(step.biasCorrection2);
+    SHARDSCOPE_ELEMENTWISE
     for (int64_t i = 0; i < elements; ++i) {
         const float g = gradient[i] * scale;
         const float m = firstMoment[i] + (g - firstMoment[i]) * (1.0F - step.beta1);
@@ -399,6 +391,7 @@ SHARDSCOPE_CLONES void adamW(float *master, float *firstMoment, float *secondMom
 SHARDSCOPE_CLONES double sumOfSquares(const float *values, int64_t elements)
 {
     double sum = 0;
+    SHARDSCOPE_ELEMENTWISE
     for (int64_t i = 0; i < elements; ++i)
         sum += double{values[i]} * double{values[i]};
     return sum;
