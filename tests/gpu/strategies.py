@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real workers on one GPU: 1, 2 and 4 ranks (several ranks share the card through the real NCCL), every strategy, fp32 and
+bf16, against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
+recorded: the memory equation at every sample, kernels, NCCL kernels joined to their collectives, drops. Prints a table;
+exits with 1 where a figure is over its bound.
+
+    tests/gpu/strategies.py [--device cuda|cpu] [--preset tiny] [--steps 20] [--keep FOLDER]      SHARDSCOPE_BIN names bin/
+"""
+import argparse
+import glob
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+# Bounds of the issue's table: relative difference of each step's loss, and of its gradient norm.
+BOUNDS = {"fp32": (1e-5, 1e-5), "bf16": (5e-4, 1e-2)}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run(worker, folder, ranks, settings, timeout=240):
+    """Starts the ranks as torchrun would and returns the output of the first that failed, or None."""
+    config = folder + ".toml"
+    open(config, "w").write("")
+    arguments = [worker, config, "--out", folder]
+    for key, value in settings.items():
+        arguments += ["--set", f"{key}={value}"]
+    port = str(free_port())
+    processes = []
+    for rank in range(ranks):
+        environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
+                           LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        log = open(f"{folder}.rank{rank}.log", "w+")
+        processes.append((subprocess.Popen(arguments, env=environment, stdout=log, stderr=subprocess.STDOUT), log))
+    failed = None
+    for process, log in processes:
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = "timeout"
+        if code != 0 and failed is None:
+            log.seek(0)
+            failed = f"exit {code}: " + log.read()[-1500:]
+    return failed
+
+
+def databases(folder):
+    return [sqlite3.connect(path) for path in sorted(glob.glob(folder + "/attempt-1/rank-*.sqlite"))]
+
+
+def curve(folder):
+    rows = databases(folder)[0].execute("SELECT loss, gradient_norm FROM step ORDER BY number").fetchall()
+    return [r[0] for r in rows], [r[1] for r in rows]
+
+
+def largest_difference(values, reference):
+    return max(abs(v - r) / abs(r) for v, r in zip(values, reference))
+
+
+CATEGORIES = ["parameters", "gathered", "gradients", "optimizer", "activations", "communication", "temporary", "input", "other",
+              "rounding"]
+
+
+def recorded(folder, cuda):
+    """What the databases of a run say: a dictionary of counts over all its ranks."""
+    total = " + ".join(c + "_bytes" for c in CATEGORIES)
+    out = dict(samples=0, unequal=0, kernels=0, nccl=0, collectives=0, timed=0, dropped=0, peak=0)
+    for db in databases(folder):
+        one = lambda query: db.execute(query).fetchone()[0] or 0
+        place = "device" if cuda else "host"
+        out["samples"] += one(f"SELECT count(*) FROM memory WHERE place = '{place}'")
+        out["unequal"] += one(f"SELECT count(*) FROM memory WHERE place = '{place}' AND {total} <> allocated_bytes")
+        out["kernels"] += one("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE kind = 'stream' AND category = 'compute'")
+        out["nccl"] += one("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE kind = 'stream' AND category = 'communication' "
+                           "AND collective_id IS NOT NULL")
+        out["collectives"] += one("SELECT count(*) FROM collective")
+        out["timed"] += one("SELECT count(*) FROM collective WHERE ended_ns IS NOT NULL")
+        out["dropped"] += one("SELECT sum(dropped_records) FROM flush")
+        out["peak"] = max(out["peak"], one("SELECT max(peak_allocated_bytes) FROM step"))
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--sequence", type=int, default=128)
+    parser.add_argument("--ranks", default="1,2,4")
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    cuda = options.device == "cuda"
+    worker = os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker")
+    base = options.keep or tempfile.mkdtemp(prefix="strategies-")
+    os.makedirs(base, exist_ok=True)
+    bad = 0
+    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} "
+          f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
+    for precision, (loss_bound, norm_bound) in BOUNDS.items():
+        reference = None
+        for ranks in map(int, options.ranks.split(",")):
+            for strategy in ["full"] if ranks == 1 else ["full", "grad_op", "none"]:
+                name = f"{precision}-{ranks}-{strategy}"
+                folder = os.path.join(base, name)
+                shutil.rmtree(folder, ignore_errors=True)
+                failed = run(worker, folder, ranks, {
+                    "model.preset": options.preset, "parallel.strategy": strategy, "parallel.device": options.device,
+                    "parallel.share_device": "true" if cuda else "false", "precision.compute": precision,
+                    "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
+                    "train.steps": options.steps, "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
+                    "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES"})
+                if failed:
+                    bad += 1
+                    print(f"{precision:9} {ranks:5} {strategy:8} FAILED {failed}")
+                    continue
+                losses, norms = curve(folder)
+                if len(losses) != options.steps or None in losses or None in norms:
+                    bad += 1
+                    print(f"{precision:9} {ranks:5} {strategy:8} FAILED: {len(losses)} steps recorded, losses {losses[:3]} …")
+                    continue
+                reference = reference or (losses, norms)
+                loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
+                r = recorded(folder, cuda)
+                wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or not r["samples"] or r["dropped"]
+                         or losses[-1] >= losses[0] or (cuda and not r["kernels"]) or (cuda and ranks > 1 and not r["nccl"])
+                         or (ranks > 1 and r["timed"] != r["collectives"]))
+                bad += bool(wrong)
+                print(f"{precision:9} {ranks:5} {strategy:8} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
+                      f"{r['unequal']:7} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
+                      f"{'  OVER ITS BOUND' if wrong else ''}", flush=True)
+    print(f"{bad} rows over their bounds; folders in {base}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
