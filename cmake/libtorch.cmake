@@ -41,6 +41,11 @@ endif()
 
 add_library(shardscope_torch INTERFACE)
 add_library(shardscope::torch ALIAS shardscope_torch)
+# The wheel carries an fmt of its own; ours is the system's, in every file, and comes first.
+get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/system_fmt)
+file(CREATE_LINK ${fmt_include}/fmt ${PROJECT_BINARY_DIR}/system_fmt/fmt SYMBOLIC)
+target_include_directories(shardscope_torch BEFORE INTERFACE ${PROJECT_BINARY_DIR}/system_fmt)
 target_include_directories(shardscope_torch SYSTEM INTERFACE ${site_packages}/torch/include
   ${site_packages}/torch/include/torch/csrc/api/include ${cu13}/include ${site_packages}/nvidia/nccl/include)
 target_compile_definitions(shardscope_torch INTERFACE USE_C10D_GLOO USE_C10D_NCCL)

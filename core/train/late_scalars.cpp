@@ -25,6 +25,7 @@ LateScalars::LateScalars(const engine::StepScalars &scalars)
     m_copy->done.record(c10::cuda::getCurrentCUDAStream(source_K.device().index()));
 }
 
+LateScalars::LateScalars() = default;
 LateScalars::~LateScalars() = default;
 LateScalars::LateScalars(LateScalars &&) noexcept = default;
 LateScalars &LateScalars::operator=(LateScalars &&) noexcept = default;

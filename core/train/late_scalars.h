@@ -13,7 +13,7 @@ namespace shardscope::train {
 class LateScalars
 {
 public:
-    LateScalars() = default;
+    LateScalars();
     /// Call right after the step's scalars were enqueued.
     explicit LateScalars(const engine::StepScalars &scalars);
     ~LateScalars();
