@@ -41,8 +41,8 @@ public:
 
     /// The id of an interned text.
     int64_t nameId(std::string_view text);
-    /// One above the greatest id in a table of the database as it was opened ("span", "step", …): 1 in a new one.
-    int64_t nextId(std::string_view table) const;
+    /// One above the greatest committed id of a table ("step", "lane", …): 1 in a new database.
+    Result<int64_t> nextId(std::string_view table) const;
 
     // What describes and repeats: known by its id, put again it replaces itself. Kept until a commit has succeeded.
     void put(const MetaRow &row);
@@ -53,9 +53,9 @@ public:
     void put(const ConfigRow &row);
     void put(const StepRow &row);
     void put(const CommunicatorRow &row);
-    void put(const CollectiveRow &row);
 
     // What comes in numbers.
+    void put(const CollectiveRow &row); ///< put again (ended), it replaces itself
     void add(const SpanRow &row);
     void add(const KernelRow &row);
     void add(const MemoryRow &row);
@@ -68,8 +68,8 @@ public:
 
     /// Commits what came since the last flush, with a row of `flush`, and deletes what the retention no longer keeps.
     /// Call it at least every 500 ms. droppedRecords: what the caller lost since the last flush. On an error (a full
-    /// disk) nothing of this commit is stored; spans, kernels, allocations, samples and metrics of it are given up and
-    /// counted as dropped by the next commit that succeeds; all else is tried again then.
+    /// disk) nothing of this commit is stored; what came in numbers is given up and counted as dropped by the next
+    /// commit that succeeds; events and what describes are tried again then.
     Result<> flush(int64_t droppedRecords = 0);
 
     /// Flushes, checkpoints the write-ahead log and leaves one file. The writer is then of no more use.
