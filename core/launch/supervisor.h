@@ -4,31 +4,32 @@
 #include "core/base/result.h"
 #include "core/control/protocol.h"
 #include "core/control/rank_messages.h"
+#include "core/launch/command_queue.h"
+#include "core/launch/control_server.h"
+#include "core/launch/failure_judge.h"
 #include "core/launch/launch_plan.h"
+#include "core/launch/rank_process.h"
+#include "core/launch/step_meter.h"
 #include "core/observe/observer.h"
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
 
 #include <QObject>
 #include <QTimer>
-#include <deque>
 #include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 namespace shardscope::launch {
 
-class ControlServer;
-class RankProcess;
-
 /// Runs one attempt of a run: starts its ranks, watches them, keeps state.json, answers on the control socket. A rank
-/// that dies ends the others: SIGTERM, and SIGKILL after kPatienceMs. Lives in the event loop of one thread.
+/// that dies ends the others. Lives in the event loop of one thread.
 class Supervisor : public QObject
 {
     Q_OBJECT
 public:
     /// Takes the lock over for as long as it lives. The observer hears of commands, checkpoints, warnings and deaths,
-    /// from the supervisor's thread.
+    /// from the supervisor's thread; it must outlive the supervisor.
     Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &observer, QObject *parent = nullptr);
     ~Supervisor() override;
 
@@ -38,16 +39,18 @@ public:
     const run::RunStatus &status() const { return m_status; }
     /// Finish the step, checkpoint, end. The second time: endNow().
     void interrupt();
-    /// End at once, without a checkpoint. The run counts as `done` where its user asked for it.
+    /// End at once, without a checkpoint. That is no failure: its user asked for it.
     void endNow();
-    /// True where a user's interrupt or stop ended the run before its last step.
-    bool interrupted() const { return m_interrupted; }
+    /// True where interrupt() ended the run before its last step.
+    bool interrupted() const;
 
-    /// From the word to the others' SIGTERM to their SIGKILL; with what comes before it a dead rank ends a run in 5 s.
+    /// What arrives within this time after the first sign of a failure is weighed together.
+    static constexpr int kSettleMs = 500;
+    /// From SIGTERM to SIGKILL. With kSettleMs, a dead rank ends a run well within 5 s.
     static constexpr int kPatienceMs = 2000;
 
 Q_SIGNALS:
-    /// All ranks have reported this step; the status has its figures.
+    /// All ranks have reported a step; the status has its figures.
     void stepDone(const shardscope::run::RunStatus &status);
     void stateChanged(const shardscope::run::RunStatus &status);
     /// A line for the user: a checkpoint was written, a warning.
@@ -56,10 +59,49 @@ Q_SIGNALS:
     void finished(const shardscope::run::RunStatus &status);
 
 private:
-    struct Private;
-    std::unique_ptr<Private> d;
+    Result<> startRanks();
+    void openControlSocket();
+    void beat();
+    void setState(RunState state);
+    void tell(const std::string &text);
+
+    void onArrived(int rank, const control::RankMessage &message);
+    void on(int rank, const control::ReadyMessage &message);
+    void on(int rank, const control::StepMessage &message);
+    void on(int rank, const control::PausedMessage &message);
+    void on(int rank, const control::RunningMessage &message);
+    void on(int rank, const control::CheckpointMessage &message);
+    void on(int rank, const control::WarningMessage &message);
+    void on(int rank, const control::FailureMessage &message);
+    void onRankEnded(int rank);
+
+    void onRequested(qint64 client, const control::Request &request);
+    void enqueue(control::Command command, CommandQueue::Done done, std::string_view asker);
+    void sendCommand(control::Command command, CommandQueue::Recipients recipients);
+    void tellOfDeath(int rank);
+    void endAfterFailure();
+    void killAll(int signal);
+    void killAllSoon();
+    bool anyRunning() const;
+    void finish();
+    run::RunFailure decideFailure() const;
+
+    LaunchPlan m_plan;
+    run::RunLock m_lock;
+    observe::Observer &m_observer;
     run::RunStatus m_status;
-    bool m_interrupted = false;
+    std::vector<std::unique_ptr<RankProcess>> m_ranks;
+    ControlServer m_server;
+    CommandQueue m_commands;
+    StepMeter m_meter;
+    FailureJudge m_judge;
+    QTimer m_heartbeat;
+    std::vector<std::pair<ControlServer::ClientId, int64_t>> m_endNowAskers; ///< client and request
+    int m_interrupts = 0;
+    bool m_killing = false; ///< ranks that end from now on were ended by us
+    bool m_endingAfterFailure = false;
+    bool m_finished = false;
+    bool m_toldOfBrokenState = false;
 };
 
 } // namespace shardscope::launch

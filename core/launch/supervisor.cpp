@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launch/supervisor.h"
+
+#include "core/base/clock.h"
+#include "core/control/socket_path.h"
+#include "core/launch/log_tail.h"
+#include "core/launch/sockets.h"
+#include "core/run/json_access.h"
+#include "core/run/process_identity.h"
+
+#include <algorithm>
+#include <csignal>
+#include <unistd.h>
+
+using nlohmann::json;
+using shardscope::control::Command;
+using shardscope::control::RequestKind;
+
+namespace shardscope::launch {
+
+static constexpr int kTailLines = 20;
+
+Supervisor::Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &observer, QObject *parent)
+    : QObject(parent)
+    , m_plan(std::move(plan))
+    , m_lock(std::move(lock))
+    , m_observer(observer)
+    , m_server(this)
+    , m_commands(m_plan.ranks,
+                 [this](Command command, CommandQueue::Recipients recipients) { sendCommand(command, recipients); })
+    , m_meter(m_plan.ranks)
+{
+    m_status.state = RunState::Starting;
+    m_status.attempt = m_plan.attempt;
+    m_status.pid = ::getpid();
+    m_status.pidStartTicks = run::processStartTicks(::getpid()).value_or(0);
+    m_status.bootId = run::bootId();
+    m_status.startedNs = realtimeNs();
+    if (m_plan.steps > 0)
+        m_status.steps = m_plan.steps;
+    if (m_plan.resumeFrom) {
+        m_status.step = m_plan.resumeFrom->step;
+        m_status.checkpointStep = m_plan.resumeFrom->step;
+    }
+    connect(&m_heartbeat, &QTimer::timeout, this, &Supervisor::beat);
+    connect(&m_server, &ControlServer::requested, this, &Supervisor::onRequested);
+}
+
+Supervisor::~Supervisor() = default;
+
+Result<> Supervisor::start()
+{
+    openControlSocket();
+    m_status.heartbeatNs = realtimeNs();
+    if (auto written = run::writeStatus(m_plan.folder, m_status); !written)
+        return written;
+    if (auto started = startRanks(); !started) {
+        m_ranks.clear();
+        m_status.failure = run::RunFailure{std::nullopt, std::nullopt, std::nullopt, started.error().text};
+        finish();
+        return started;
+    }
+    m_heartbeat.start(1000);
+    return {};
+}
+
+Result<> Supervisor::startRanks()
+{
+    auto store = listenOnLoopback();
+    if (!store)
+        return tl::unexpected(store.error());
+    for (int rank = 0; rank < m_plan.ranks; ++rank) {
+        auto process = std::make_unique<RankProcess>(rank, nullptr);
+        connect(process.get(), &RankProcess::arrived, this, &Supervisor::onArrived);
+        connect(process.get(), &RankProcess::ended, this, &Supervisor::onRankEnded);
+        if (auto started = process->start(m_plan, store->port, rank == 0 ? store->fd.get() : -1); !started)
+            return started;
+        m_status.ranks.push_back({.rank = rank, .pid = process->pid()});
+        m_ranks.push_back(std::move(process));
+    }
+    return {};
+}
+
+void Supervisor::openControlSocket()
+{
+    auto path = control::controlSocketPath(m_plan.folder);
+    auto listening = path ? m_server.listen(*path) : Result<>(tl::unexpected(path.error()));
+    if (listening)
+        m_status.socket = path->string();
+    else // Training is worth more than the commands to it.
+        tell(fmt::format("The run takes no commands: {}", listening.error().text));
+}
+
+void Supervisor::beat()
+{
+    m_status.heartbeatNs = realtimeNs();
+    const auto written = run::writeStatus(m_plan.folder, m_status);
+    if (!written && !m_toldOfBrokenState)
+        tell(fmt::format("The state of the run can't be saved; it goes on. {}", written.error().text));
+    m_toldOfBrokenState = !written;
+}
+
+void Supervisor::setState(RunState state)
+{
+    if (m_status.state == state)
+        return;
+    m_status.state = state;
+    beat();
+    Q_EMIT stateChanged(m_status);
+    m_server.publish({"state", json::parse(run::toJson(m_status))});
+}
+
+void Supervisor::tell(const std::string &text)
+{
+    Q_EMIT message(QString::fromStdString(text));
+    m_server.publish({"message", {{"text", text}}});
+}
+
+void Supervisor::onArrived(int rank, const control::RankMessage &message)
+{
+    std::visit([&](const auto &m) { on(rank, m); }, message);
+}
+
+void Supervisor::on(int rank, const control::ReadyMessage &message)
+{
+    m_status.ranks[rank].state = RunState::Running;
+    if (message.steps > 0)
+        m_status.steps = message.steps;
+    const auto ready = [](const run::RankStatus &each) { return each.state == RunState::Running; };
+    if (m_status.state == RunState::Starting && std::all_of(m_status.ranks.begin(), m_status.ranks.end(), ready))
+        setState(RunState::Running);
+}
+
+void Supervisor::on(int rank, const control::StepMessage &message)
+{
+    m_status.ranks[rank].step = message.step;
+    m_status.ranks[rank].peakAllocatedBytes = message.peakAllocatedBytes;
+    if (!m_meter.add(rank, message, m_status))
+        return;
+    Q_EMIT stepDone(m_status);
+    if (m_server.hasSubscribers())
+        m_server.publish({"step", json::parse(run::toJson(m_status))});
+}
+
+void Supervisor::on(int rank, const control::PausedMessage &message)
+{
+    m_status.ranks[rank].state = RunState::Paused;
+    m_commands.rankPaused(rank, message.step);
+    if (m_commands.paused() && !m_commands.stopping())
+        setState(RunState::Paused);
+}
+
+void Supervisor::on(int rank, const control::RunningMessage &message)
+{
+    m_status.ranks[rank].state = RunState::Running;
+    m_commands.rankRuns(rank, message.step);
+    if (m_status.state == RunState::Paused && !m_commands.paused())
+        setState(RunState::Running);
+}
+
+void Supervisor::on(int /*rank*/, const control::CheckpointMessage &message)
+{
+    m_status.checkpointStep = message.step;
+    m_observer.event(EventKind::Checkpoint, fmt::format("checkpoint of step {}", message.step),
+                     run::dump({{"step", message.step}, {"path", message.path}}));
+    tell(fmt::format("Checkpoint of step {}: {}", message.step, message.path));
+    m_commands.checkpointWritten(message.step, message.path);
+}
+
+void Supervisor::on(int rank, const control::WarningMessage &message)
+{
+    m_observer.event(EventKind::Warning, message.text, run::dump({{"rank", rank}}));
+    tell(fmt::format("Rank {}: {}", rank, message.text));
+}
+
+void Supervisor::on(int rank, const control::FailureMessage &message)
+{
+    if (m_killing)
+        return;
+    m_judge.said(rank, message);
+    endAfterFailure();
+}
+
+void Supervisor::onRankEnded(int rank)
+{
+    RankProcess &process = *m_ranks[rank];
+    run::RankStatus &status = m_status.ranks[rank];
+    status.exitCode = process.exitCode();
+    status.signal = process.endSignal();
+    const bool well = status.exitCode == 0;
+    status.state = well ? RunState::Done : RunState::Failed;
+    if (!well && !m_killing) {
+        m_judge.ended(rank, status.exitCode, status.signal, realtimeNs());
+        tellOfDeath(rank);
+        endAfterFailure();
+    }
+    if (!anyRunning())
+        finish();
+}
+
+void Supervisor::tellOfDeath(int rank)
+{
+    run::RunFailure failure = m_judge.of(rank);
+    if (failure.text.empty())
+        failure.text = logTail(m_plan.folder.logFile(m_plan.attempt, rank), kTailLines);
+    m_observer.event(EventKind::Death, run::describeEnd(failure),
+                     run::dump({{"rank", rank},
+                                {"pid", m_status.ranks[rank].pid},
+                                {"signal", run::orNull(failure.signal)},
+                                {"exit_code", run::orNull(failure.exitCode)},
+                                {"text", failure.text}}));
+}
+
+void Supervisor::endAfterFailure()
+{
+    if (std::exchange(m_endingAfterFailure, true))
+        return;
+    setState(RunState::Stopping);
+    QTimer::singleShot(kSettleMs, this, &Supervisor::killAllSoon);
+}
+
+void Supervisor::interrupt()
+{
+    if (++m_interrupts > 1)
+        endNow();
+    else
+        enqueue(
+            Command::Stop, [](const Result<json> &) {}, "interrupt");
+}
+
+void Supervisor::endNow()
+{
+    if (m_killing || m_finished)
+        return;
+    m_observer.event(EventKind::Command, "stop now", {});
+    setState(RunState::Stopping);
+    killAllSoon();
+}
+
+bool Supervisor::interrupted() const
+{
+    return m_interrupts > 0 && (!m_status.step || !m_status.steps || *m_status.step < *m_status.steps);
+}
+
+void Supervisor::killAllSoon()
+{
+    m_killing = true;
+    killAll(SIGTERM);
+    QTimer::singleShot(kPatienceMs, this, [this] { killAll(SIGKILL); });
+}
+
+void Supervisor::killAll(int signal)
+{
+    for (const auto &rank : m_ranks)
+        rank->kill(signal);
+}
+
+bool Supervisor::anyRunning() const
+{
+    return std::any_of(m_ranks.begin(), m_ranks.end(), [](const auto &rank) { return rank->running(); });
+}
+
+void Supervisor::sendCommand(Command command, CommandQueue::Recipients recipients)
+{
+    for (const auto &rank : m_ranks) {
+        if (rank->rank() == 0 || recipients == CommandQueue::Recipients::All)
+            rank->send(command);
+    }
+}
+
+void Supervisor::enqueue(Command command, CommandQueue::Done done, std::string_view asker)
+{
+    m_observer.event(EventKind::Command, toText(command),
+                     run::dump({{"asker", asker}, {"step", run::orNull(m_status.step)}}));
+    if (command == Command::Stop)
+        setState(RunState::Stopping);
+    m_commands.add(command, std::move(done));
+}
+
+static std::optional<Command> commandOf(RequestKind kind)
+{
+    switch (kind) {
+    case RequestKind::Pause:
+        return Command::Pause;
+    case RequestKind::Unpause:
+        return Command::Unpause;
+    case RequestKind::Checkpoint:
+        return Command::Checkpoint;
+    case RequestKind::Stop:
+        return Command::Stop;
+    case RequestKind::Status:
+    case RequestKind::Subscribe:
+    case RequestKind::StopNow:
+        break;
+    }
+    return std::nullopt;
+}
+
+void Supervisor::onRequested(qint64 client, const control::Request &request)
+{
+    if (const auto command = commandOf(request.kind)) {
+        const auto answer = [this, client, id = request.id](const Result<json> &result) {
+            m_server.reply(client, result ? control::Reply{id, true, {}, *result}
+                                          : control::Reply{id, false, result.error().text, {}});
+        };
+        enqueue(*command, answer, "control socket");
+        return;
+    }
+    if (request.kind == RequestKind::StopNow) {
+        m_endNowAskers.emplace_back(client, request.id);
+        endNow();
+        return;
+    }
+    if (request.kind == RequestKind::Subscribe)
+        m_server.subscribe(client);
+    m_server.reply(client, {request.id, true, {}, json::parse(run::toJson(m_status))});
+}
+
+run::RunFailure Supervisor::decideFailure() const
+{
+    run::RunFailure failure = m_judge.verdict();
+    if (failure.text.empty() && failure.rank)
+        failure.text = logTail(m_plan.folder.logFile(m_plan.attempt, *failure.rank), kTailLines);
+    return failure;
+}
+
+void Supervisor::finish()
+{
+    if (std::exchange(m_finished, true))
+        return;
+    m_heartbeat.stop();
+    if (m_judge.any())
+        m_status.failure = decideFailure();
+    m_status.endedNs = realtimeNs();
+    m_status.socket.clear();
+    setState(m_status.failure ? RunState::Failed : RunState::Done);
+    const json result = json::parse(run::toJson(m_status));
+    const std::string why = m_status.failure ? "The run has failed: " + run::describeEnd(*m_status.failure) + "."
+                                             : "The run ended before the command came into force.";
+    m_commands.runEnded(result, why);
+    for (const auto &[client, id] : m_endNowAskers)
+        m_server.reply(client, {id, true, {}, result});
+    m_server.close();
+    Q_EMIT finished(m_status);
+}
+
+} // namespace shardscope::launch
