@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/worker/rank_environment.h"
+#include "core/base/result.h"
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace shardscope::worker {
+
+/// The store through which the ranks of a job find each other: rank 0 listens at MASTER_PORT (or at the socket that the
+/// supervisor handed on), all others connect; with torchrun's agent store everybody connects. Waits until all ranks are
+/// there. Null where one rank needs none.
+Result<c10::intrusive_ptr<c10d::Store>> connectStore(const RankEnvironment &place);
+
+} // namespace shardscope::worker

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/worker/rank_environment.h"
+#include "app/worker/run_place.h"
+#include "core/config/check.h"
+#include "core/shapes/model_shape.h"
+#include "profiler/collect/recorder.h"
+
+#include <c10/core/Device.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace shardscope::worker {
+
+/// Opens attempt-K/rank-N.sqlite and hooks into the allocators. Call before the first tensor and before the device's
+/// context exists: what was there before is not seen.
+Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run,
+                                                         const shapes::ModelShape &shape, const RunPlace &place,
+                                                         const RankEnvironment &environment, c10::Device device,
+                                                         int64_t firstStep,
+                                                         const std::vector<std::string> &commandLine);
+
+} // namespace shardscope::worker

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/worker/setup.h"
+
+#include "app/worker/cpu_products.h"
+#include "core/config/configuration_file.h"
+#include "core/config/registry.h"
+#include "core/shapes/known_models.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <charconv>
+#include <cstdlib>
+
+namespace shardscope::worker {
+
+static Result<config::RunConfiguration> readConfiguration(const Arguments &arguments,
+                                                          const RankEnvironment &environment)
+{
+    auto configuration = config::readConfiguration(arguments.configuration);
+    if (!configuration)
+        return configuration;
+    for (const std::string &assignment : arguments.assignments) {
+        if (auto set = config::setAssignment(*configuration, assignment); !set)
+            return tl::unexpected(set.error());
+    }
+    configuration->parallel.ranks = environment.worldSize;
+    return configuration;
+}
+
+/// Devices are this machine's. Where a job spans several machines they are taken to be alike: the check of ranks
+/// against devices is for all ranks, and a rank's device is chosen by its place on its own machine.
+static config::MachineFacts factsFor(const RankEnvironment &environment)
+{
+    config::MachineFacts facts = config::probeMachine();
+    const std::vector<config::CudaDevice> own = facts.cudaDevices;
+    const int machines = environment.worldSize / environment.localWorldSize;
+    for (int machine = 1; machine < machines; ++machine)
+        facts.cudaDevices.insert(facts.cudaDevices.end(), own.begin(), own.end());
+    return facts;
+}
+
+static int threadsOf(const config::MachineFacts &facts, const RankEnvironment &environment)
+{
+    int asked = 0;
+    if (const auto text = processVariable("OMP_NUM_THREADS"))
+        std::from_chars(text->data(), text->data() + text->size(), asked);
+    return asked > 0 ? asked : std::max(1, facts.cpuThreads / environment.localWorldSize);
+}
+
+/// Several ranks on one GPU: NCCL refuses that unless each calls itself a host of its own; they talk over loopback.
+static void prepareSharedDevice(const RankEnvironment &environment)
+{
+    if (environment.supervised)
+        return; // the supervisor has set both
+    ::setenv("NCCL_HOSTID", fmt::format("shardscope-{}", environment.rank).c_str(), 1);
+    ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+}
+
+static void chooseDevice(Setup &setup, const config::MachineFacts &facts, const RankEnvironment &environment)
+{
+    if (setup.run.device == DeviceKind::Cpu) {
+        setup.deviceName = "cpu";
+        return;
+    }
+    const int64_t ordinal = setup.run.deviceOfRank[static_cast<size_t>(environment.localRank)];
+    setup.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(ordinal));
+    setup.deviceName = fmt::format("cuda:{} {}", ordinal, facts.cudaDevices[static_cast<size_t>(ordinal)].name);
+    if (setup.run.configuration.parallel.shareDevice && environment.worldSize > 1)
+        prepareSharedDevice(environment);
+    if (setup.run.configuration.train.deterministic)
+        ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+}
+
+Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &environment)
+{
+    const auto configuration = readConfiguration(arguments, environment);
+    if (!configuration)
+        return tl::unexpected(configuration.error());
+    const config::MachineFacts facts = factsFor(environment);
+    auto run = config::resolveRun(*configuration, facts, shapes::knownModels());
+    if (!run)
+        return tl::unexpected(run.error());
+    auto shape = shapes::presetShape(configuration->model.preset);
+    if (!shape)
+        return tl::unexpected(shape.error());
+    Setup setup;
+    setup.run = std::move(*run);
+    setup.shape = std::move(*shape);
+    setup.shape.tiedEmbeddings = configuration->model.tieEmbeddings;
+    setup.threads = threadsOf(facts, environment);
+    chooseDevice(setup, facts, environment);
+    data::DatasetOptions options;
+    options.path = configuration->data.path;
+    options.validationShare = configuration->data.validation;
+    options.sequenceLength = configuration->train.sequenceLength;
+    options.vocabulary = setup.shape.vocabulary;
+    options.seed = configuration->train.seed;
+    auto dataset = data::Dataset::open(options);
+    if (!dataset)
+        return tl::unexpected(dataset.error());
+    setup.dataset = std::move(*dataset);
+    return setup;
+}
+
+void applyToLibTorch(const Setup &setup)
+{
+    at::set_num_threads(setup.threads);
+    if (setup.run.configuration.train.deterministic)
+        at::globalContext().setDeterministicAlgorithms(true, false);
+    if (setup.device.is_cuda())
+        c10::cuda::set_device(setup.device.index());
+    else
+        useFastCpuProducts();
+}
+
+} // namespace shardscope::worker

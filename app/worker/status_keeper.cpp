@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/worker/status_keeper.h"
+
+#include "core/base/clock.h"
+#include "core/run/process_identity.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace shardscope::worker {
+
+StatusKeeper::StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt, int worldSize, int64_t steps)
+    : m_folder(std::move(folder))
+    , m_lock(std::move(lock))
+    , m_worldSize(worldSize)
+{
+    m_status.state = RunState::Starting;
+    m_status.attempt = attempt;
+    m_status.pid = ::getpid();
+    m_status.pidStartTicks = run::processStartTicks(::getpid()).value_or(0);
+    m_status.bootId = run::bootId();
+    m_status.startedNs = realtimeNs();
+    m_status.steps = steps;
+    m_thread = std::thread([this] { keep(); });
+}
+
+StatusKeeper::~StatusKeeper()
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        m_ending = true;
+        if (m_status.live())
+            m_status.state = RunState::Failed;
+        m_status.endedNs = realtimeNs();
+    }
+    m_changed.notify_all();
+    m_thread.join();
+    write();
+}
+
+void StatusKeeper::keep()
+{
+    std::unique_lock lock(m_mutex);
+    while (!m_ending) {
+        lock.unlock();
+        write();
+        lock.lock();
+        m_changed.wait_for(lock, std::chrono::seconds(1), [this] { return m_ending; });
+    }
+}
+
+void StatusKeeper::write()
+{
+    run::RunStatus status;
+    {
+        const std::lock_guard lock(m_mutex);
+        m_status.heartbeatNs = realtimeNs();
+        status = m_status;
+    }
+    const auto written = run::writeStatus(m_folder, status);
+    if (!written && !m_warned)
+        spdlog::warn("{}", written.error().text);
+    m_warned = !written;
+}
+
+void StatusKeeper::running(int64_t stepsDone)
+{
+    const std::lock_guard lock(m_mutex);
+    m_status.state = RunState::Running;
+    m_status.step = stepsDone;
+}
+
+void StatusKeeper::stepDone(const train::StepReport &report, const train::StepFigures &figures)
+{
+    const std::lock_guard lock(m_mutex);
+    m_status.step = report.number;
+    m_status.loss = report.result.loss;
+    if (report.result.validationLoss)
+        m_status.validationLoss = report.result.validationLoss;
+    if (report.result.loss)
+        m_status.lossTail.push_back(*report.result.loss);
+    if (m_status.lossTail.size() > run::RunStatus::kLossTail)
+        m_status.lossTail.erase(m_status.lossTail.begin());
+    m_status.stepNs = report.stepNs;
+    if (report.stepNs > 0)
+        m_status.tokensPerSecond =
+            static_cast<double>(report.result.tokens * m_worldSize) * 1e9 / static_cast<double>(report.stepNs);
+    m_status.peakAllocatedBytes = figures.peakAllocatedBytes;
+    if (figures.exposedCommunicationNs && report.stepNs > 0)
+        m_status.exposedCommunicationShare =
+            static_cast<double>(*figures.exposedCommunicationNs) / static_cast<double>(report.stepNs);
+}
+
+void StatusKeeper::checkpointWritten(int64_t step)
+{
+    const std::lock_guard lock(m_mutex);
+    m_status.checkpointStep = step;
+}
+
+void StatusKeeper::finish(RunState state, std::optional<run::RunFailure> failure)
+{
+    const std::lock_guard lock(m_mutex);
+    m_status.state = state;
+    m_status.failure = std::move(failure);
+}
+
+} // namespace shardscope::worker

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/worker/worker.h"
+
+#include "app/worker/command_sources.h"
+#include "app/worker/cpu_products.h"
+#include "app/worker/failure_text.h"
+#include "app/worker/job_store.h"
+#include "app/worker/recording.h"
+#include "app/worker/run_place.h"
+#include "app/worker/setup.h"
+#include "app/worker/status_keeper.h"
+#include "core/base/text.h"
+#include "core/config/configuration_file.h"
+#include "core/train/trainer.h"
+
+#include <c10/cuda/CUDAFunctions.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+#include <torch/torch.h>
+
+namespace shardscope::worker {
+
+namespace {
+
+/// One rank from its set-up to its end. Members are destroyed in the reverse of their order: the communicator after the
+/// decoder, the recorder after both.
+class RankRun
+{
+public:
+    RankRun(const Arguments &arguments, const RankEnvironment &environment, control::RankChannel &channel,
+            const SignalWatch *signals)
+        : m_arguments(arguments)
+        , m_environment(environment)
+        , m_channel(channel)
+        , m_signals(signals)
+    {
+    }
+    tl::expected<int, Failure> run();
+
+private:
+    Result<> readInput();
+    Result<> findPlace();
+    Result<> openDevice();
+    Result<int> train();
+    train::JobIdentity identity() const;
+    void report(const control::RankMessage &message);
+    void logStep(const train::StepReport &report);
+    tl::expected<int, Failure> end(const tl::expected<int, Failure> &outcome);
+
+    const Arguments &m_arguments;
+    const RankEnvironment &m_environment;
+    control::RankChannel &m_channel;
+    const SignalWatch *m_signals;
+
+    Setup m_setup;
+    c10::intrusive_ptr<c10d::Store> m_store;
+    std::optional<train::RankExchange> m_exchange;
+    std::optional<RunPlace> m_place;
+    std::unique_ptr<StatusKeeper> m_keeper; ///< of rank 0 without a supervisor
+    std::unique_ptr<collect::Recorder> m_recorder;
+    std::unique_ptr<engine::Communicator> m_communicator;
+    std::unique_ptr<model::Decoder> m_decoder;
+};
+
+/// Configuration and data: what a user can get wrong is refused before anything is made.
+Result<> RankRun::readInput()
+{
+    auto setup = readSetup(m_arguments, m_environment);
+    if (!setup)
+        return tl::unexpected(setup.error());
+    m_setup = std::move(*setup);
+    if (m_environment.rank == 0) {
+        for (const std::string &note : m_setup.run.notes)
+            spdlog::info("{}", note);
+        spdlog::info("{}", m_setup.dataset->description());
+    }
+    return {};
+}
+
+/// The run's folder and attempt: of the supervisor, or made by rank 0 once all ranks are there.
+Result<> RankRun::findPlace()
+{
+    auto store = connectStore(m_environment);
+    if (!store)
+        return tl::unexpected(store.error());
+    m_store = std::move(*store);
+    m_exchange.emplace(m_store, m_environment.rank, m_environment.worldSize);
+    if (m_environment.supervised) {
+        auto place = supervisedPlace(m_arguments, m_environment);
+        if (!place)
+            return tl::unexpected(place.error());
+        m_place = std::move(*place);
+        return {};
+    }
+    Result<> made;
+    if (m_environment.rank == 0) {
+        auto own = makePlace(m_arguments, m_environment, m_setup.run.configuration);
+        if (own) {
+            m_place = std::move(own->place);
+            m_keeper = std::make_unique<StatusKeeper>(m_place->folder, std::move(own->lock), m_place->attempt,
+                                                      m_environment.worldSize, m_setup.run.configuration.train.steps);
+        } else {
+            made = tl::unexpected(own.error());
+        }
+    }
+    if (auto agreed = m_exchange->agree("run folder", made); !agreed)
+        return agreed;
+    return m_exchange->fromRoot("run place", m_place ? encodePlace(*m_place) : std::string())
+        .and_then(decodePlace)
+        .map([this](RunPlace place) { m_place = std::move(place); });
+}
+
+/// Recorder, device and process group, in this order: a recorder must be there before the device's context.
+Result<> RankRun::openDevice()
+{
+    int64_t firstStep = 1;
+    if (m_place->resumeFrom) {
+        const auto manifest = files::CheckpointFolder::readManifest(*m_place->resumeFrom);
+        if (!manifest)
+            return tl::unexpected(manifest.error());
+        firstStep = manifest->step + 1;
+    }
+    auto recorder = openRecording(m_setup.run, m_setup.shape, *m_place, m_environment, m_setup.device, firstStep,
+                                  m_arguments.commandLine);
+    if (!recorder)
+        return tl::unexpected(recorder.error());
+    m_recorder = std::move(*recorder);
+    applyToLibTorch(m_setup);
+    engine::Communicator::Options options;
+    options.store = m_store;
+    options.rank = m_environment.rank;
+    options.worldSize = m_environment.worldSize;
+    options.device = m_setup.device;
+    auto communicator = engine::Communicator::create(options, *m_recorder);
+    if (!communicator)
+        return tl::unexpected(communicator.error());
+    m_communicator = std::move(*communicator);
+    m_decoder = std::make_unique<model::Decoder>(m_setup.shape, engine::EngineOptions::from(m_setup.run.configuration),
+                                                 *m_communicator, *m_recorder);
+    m_recorder->onUnits(m_decoder->engine().unitInfos());
+    return {};
+}
+
+train::JobIdentity RankRun::identity() const
+{
+    const config::RunConfiguration &configuration = m_setup.run.configuration;
+    train::JobIdentity identity;
+    identity.model = configuration.model.preset;
+    identity.configurationJson = config::toJson(configuration).dump();
+    identity.data = {
+        0, configuration.train.globalBatch, configuration.train.seed,
+        fmt::format("{}:{}", m_setup.dataset->fingerprint().sizeBytes, m_setup.dataset->fingerprint().xxh3)};
+    return identity;
+}
+
+void RankRun::report(const control::RankMessage &message)
+{
+    m_channel.send(message);
+    if (const auto *checkpoint = std::get_if<control::CheckpointMessage>(&message)) {
+        spdlog::info("Checkpoint of step {} in {}", checkpoint->step, checkpoint->path);
+        if (m_keeper)
+            m_keeper->checkpointWritten(checkpoint->step);
+    }
+}
+
+void RankRun::logStep(const train::StepReport &report)
+{
+    if (m_environment.rank == 0) {
+        const double norm = report.result.gradientNorm.value_or(0);
+        std::string line =
+            fmt::format("step {}/{}  loss {:.4f}  gradient norm {:.3f}  learning rate {:.3g}  {}", report.number,
+                        m_setup.run.configuration.train.steps, report.result.loss.value_or(0), norm,
+                        report.result.learningRate, formatDuration(report.stepNs));
+        if (report.result.validationLoss)
+            line += fmt::format("  validation loss {:.4f}", *report.result.validationLoss);
+        spdlog::info("{}", line);
+    }
+    if (m_keeper)
+        m_keeper->stepDone(report, {});
+}
+
+Result<int> RankRun::train()
+{
+    std::unique_ptr<train::CommandSource> commands;
+    if (m_signals)
+        commands = std::make_unique<SignalCommands>(*m_signals);
+    else
+        commands = std::make_unique<SupervisorCommands>(m_channel);
+    const config::RunConfiguration &configuration = m_setup.run.configuration;
+    train::Checkpointer checkpointer(files::CheckpointFolder(m_place->folder.checkpointsFolder()), identity(),
+                                     configuration.checkpoint.keep, *m_exchange);
+    train::Trainer trainer({configuration, *m_setup.dataset, *m_decoder, *m_recorder, *commands, checkpointer,
+                            m_setup.deviceName, [this](const auto &message) { report(message); }, nullptr,
+                            [this](const auto &step) { logStep(step); }});
+    if (m_place->resumeFrom) {
+        if (auto resumed = trainer.resume(*m_place->resumeFrom); !resumed)
+            return tl::unexpected(resumed.error());
+        spdlog::info("Going on from step {} of {}", trainer.stepsDone(), m_place->resumeFrom->string());
+    } else {
+        trainer.start();
+    }
+    if (m_keeper)
+        m_keeper->running(trainer.stepsDone());
+    const auto ended = trainer.run();
+    if (!ended)
+        return tl::unexpected(ended.error());
+    m_communicator->barrier();
+    const bool interrupted = *ended == train::Trainer::End::Stopped && m_signals && m_signals->interrupted();
+    return interrupted ? SignalWatch::kInterruptedExitCode : kExitDone;
+}
+
+/// Closes the recording and says how it ended, whatever the outcome.
+tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcome)
+{
+    const int exitCode = outcome ? *outcome : outcome.error().exitCode;
+    if (!outcome && m_communicator)
+        m_communicator->abort(); // a rank that is gone would be waited for
+    if (m_recorder) {
+        if (auto closed = m_recorder->close(exitCode); !closed)
+            spdlog::warn("{}", closed.error().text);
+    }
+    if (m_keeper && outcome)
+        m_keeper->finish(RunState::Done);
+    else if (m_keeper)
+        m_keeper->finish(RunState::Failed,
+                         run::RunFailure{m_environment.rank, std::nullopt, exitCode, outcome.error().text});
+    return outcome;
+}
+
+tl::expected<int, Failure> RankRun::run()
+{
+    const auto misused = [](const Error &error) { return Failure{error.text, kExitMisused}; };
+    const auto failed = [](const Error &error) { return Failure{error.text, kExitFailed}; };
+    if (auto ready = readInput().and_then([&] { return findPlace(); }).map_error(misused); !ready)
+        return tl::unexpected(ready.error());
+    try {
+        return end(openDevice().and_then([&] { return train(); }).map_error(failed));
+    } catch (const std::exception &error) {
+        const Failure failure{explainException(error, m_environment.rank), kExitFailed};
+        if (m_recorder)
+            m_recorder->event(isOutOfMemory(error) ? EventKind::OutOfMemory : EventKind::Death, failure.text, {});
+        return end(tl::unexpected(failure));
+    }
+}
+
+} // namespace
+
+tl::expected<int, Failure> runRank(const Arguments &arguments, const RankEnvironment &environment,
+                                   control::RankChannel &channel, const SignalWatch *signals)
+{
+    RankRun run(arguments, environment, channel, signals);
+    auto outcome = run.run();
+    return outcome;
+}
+
+} // namespace shardscope::worker
