@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/command_line.h"
+
+#include "app/cli/commands.h"
+#include "app/cli/exit_code.h"
+#include "core/base/text.h"
+#include "core/config/registry.h"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <unistd.h>
+
+namespace shardscope::cli {
+
+int failWith(int exitCode, const std::string &text)
+{
+    Output(STDERR_FILENO).result("shardscope-cli: " + text);
+    return exitCode;
+}
+
+static void addFormat(CLI::App &verb, Format &format)
+{
+    static const std::map<std::string, Format> names = {{"text", Format::Text}, {"json", Format::Json}};
+    verb.add_option("--format", format, "text or json")->transform(CLI::CheckedTransformer(names))->type_name("FORMAT");
+}
+
+static void addRun(CLI::App &verb, std::string &run)
+{
+    verb.add_option("RUN", run, "A run's name in the runs directory, or its folder")->required();
+}
+
+/// --help of run: all keys, with what they mean and may be.
+static std::string keyHelp()
+{
+    std::string text = "Keys for CONFIG.toml and --set:\n";
+    std::string_view section;
+    for (const config::Key &key : config::keys()) {
+        if (key.section() != section)
+            text += fmt::format("  [{}]\n", section = key.section());
+        text += fmt::format("    {}\n", config::describe(key));
+    }
+    return text;
+}
+
+/// An option that is a key of the registry under a shorter name.
+static void addKeyOption(CLI::App &verb, RunOptions &options, const char *option, const char *key, const char *help)
+{
+    verb.add_option_function<std::string>(
+            option, [&options, key](const std::string &text) { options.keys.emplace_back(key, text); },
+            fmt::format("{} ({})", help, key))
+        ->type_name("");
+}
+
+static void addRunVerb(CLI::App &app, RunOptions &options)
+{
+    CLI::App *verb = app.add_subcommand("run", "Start a run, or go on with one, and watch it");
+    verb->add_option("CONFIG", options.configuration, "Configuration: TOML, or a run's config.json");
+    addKeyOption(*verb, options, "--preset", "model.preset", "Model");
+    addKeyOption(*verb, options, "--data", "data.path", "Text file, folder of text files, or .bin of tokens");
+    addKeyOption(*verb, options, "--ranks", "parallel.ranks", "Processes that share the model");
+    addKeyOption(*verb, options, "--device", "parallel.device", "auto, cuda or cpu");
+    verb->add_flag_callback(
+        "--share-device", [&options] { options.keys.emplace_back("parallel.share_device", "true"); },
+        "Let several ranks use one GPU (parallel.share_device)");
+    addKeyOption(*verb, options, "--strategy", "parallel.strategy", "full, grad_op or none");
+    addKeyOption(*verb, options, "--steps", "train.steps", "Optimizer steps");
+    addKeyOption(*verb, options, "--record", "record.level", "light, full or off");
+    verb->add_option("--set", options.assignments, "Any key of those below")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    verb->add_option("--out", options.out, "Folder of the new run; default: a new one in the runs directory");
+    verb->add_option("--resume", options.resume, "Go on with this run from its newest checkpoint")->type_name("RUN");
+    addFormat(*verb, options.format);
+    verb->footer(keyHelp);
+}
+
+/// The verbs' arguments, and what was chosen.
+struct Arguments
+{
+    RunOptions run;
+    LogsOptions logs;
+    std::string name;
+    std::string query;
+    size_t maxRows = 100'000;
+    bool now = false;
+    Format format = Format::Text;
+};
+
+static void addLookVerbs(CLI::App &app, Arguments &arguments)
+{
+    CLI::App *status = app.add_subcommand("status", "Say how a run stands; without RUN: all runs");
+    status->add_option("RUN", arguments.name, "A run's name in the runs directory, or its folder");
+    addFormat(*status, arguments.format);
+    CLI::App *attach = app.add_subcommand("attach", "Watch a run that goes on; Ctrl+C leaves it running");
+    addRun(*attach, arguments.name);
+    addFormat(*attach, arguments.format);
+    CLI::App *logs = app.add_subcommand("logs", "Print what the ranks wrote");
+    addRun(*logs, arguments.logs.run);
+    logs->add_option("--rank", arguments.logs.rank, "Only this rank's");
+    logs->add_option("--attempt", arguments.logs.attempt, "Of this attempt; default: the last one");
+    logs->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
+}
+
+static void addControlVerbs(CLI::App &app, Arguments &arguments)
+{
+    const std::pair<const char *, const char *> verbs[] = {{"pause", "Let a run wait between two steps"},
+                                                           {"unpause", "Let a paused run go on"},
+                                                           {"checkpoint", "Write a checkpoint and go on"},
+                                                           {"stop", "Finish the step, write a checkpoint and end"}};
+    for (const auto &[name, help] : verbs) {
+        CLI::App *verb = app.add_subcommand(name, help);
+        addRun(*verb, arguments.name);
+        addFormat(*verb, arguments.format);
+        if (std::string_view(name) == "stop")
+            verb->add_flag("--now", arguments.now, "End at once, without a checkpoint");
+    }
+}
+
+static void addRecordingVerbs(CLI::App &app, Arguments &arguments)
+{
+    CLI::App *analyze = app.add_subcommand("analyze", "Where the time and the memory of a run went");
+    addRun(*analyze, arguments.name);
+    addFormat(*analyze, arguments.format);
+    CLI::App *sql = app.add_subcommand("sql", "Ask a run's recording (tables: docs/contract.md)");
+    addRun(*sql, arguments.name);
+    sql->add_option("QUERY", arguments.query, "A reading SQL statement")->required();
+    sql->add_option("--max-rows", arguments.maxRows, "Rows at most")->capture_default_str();
+    addFormat(*sql, arguments.format);
+    CLI::App *doctor = app.add_subcommand("doctor", "Examine whether runs can work on this machine");
+    addFormat(*doctor, arguments.format);
+}
+
+static int carryOut(const std::string &verb, const Arguments &arguments, const std::vector<std::string> &command)
+{
+    using control::RequestKind;
+    const std::map<std::string, std::function<int()>> verbs = {
+        {"run", [&] { return runCommand(arguments.run, command); }},
+        {"status", [&] { return statusCommand(arguments.name, arguments.format); }},
+        {"attach", [&] { return attachCommand(arguments.name, arguments.format); }},
+        {"logs", [&] { return logsCommand(arguments.logs); }},
+        {"pause", [&] { return controlCommand(arguments.name, RequestKind::Pause, arguments.format); }},
+        {"unpause", [&] { return controlCommand(arguments.name, RequestKind::Unpause, arguments.format); }},
+        {"checkpoint", [&] { return controlCommand(arguments.name, RequestKind::Checkpoint, arguments.format); }},
+        {"stop",
+         [&] {
+             return controlCommand(arguments.name, arguments.now ? RequestKind::StopNow : RequestKind::Stop,
+                                   arguments.format);
+         }},
+        {"analyze", [&] { return analyzeCommand(arguments.name, arguments.format); }},
+        {"sql", [&] { return sqlCommand(arguments.name, arguments.query, arguments.maxRows, arguments.format); }},
+        {"doctor", [&] { return doctorCommand(arguments.format); }}};
+    return verbs.at(verb)();
+}
+
+/// CLI11's message, with the nearest option or verb where one was mistyped.
+static std::string explain(const CLI::App &app, const CLI::ParseError &error, int argc, char **argv)
+{
+    const CLI::App *verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    std::vector<std::string> known;
+    for (const CLI::Option *option : verb->get_options()) {
+        for (const std::string &name : option->get_lnames())
+            known.push_back("--" + name);
+    }
+    for (const CLI::App *sub : verb->get_subcommands(nullptr))
+        known.push_back(sub->get_name());
+    std::string text = error.what();
+    for (int i = 1; i < argc; ++i) {
+        const std::string word(argv[i], std::string_view(argv[i]).find('=') == std::string_view::npos
+                                            ? std::string_view(argv[i]).size()
+                                            : std::string_view(argv[i]).find('='));
+        const bool unknown = text.find(argv[i]) != std::string::npos;
+        const auto nearest = unknown ? nearestName(word, known) : std::nullopt;
+        if (nearest && *nearest != word)
+            text += fmt::format(" Did you mean {}?", *nearest);
+    }
+    const std::string help = verb == &app ? "shardscope-cli --help" : "shardscope-cli " + verb->get_name() + " --help";
+    return text + "\nSee: " + help;
+}
+
+int main(int argc, char **argv)
+{
+    CLI::App app("Shardscope: sharded training, and where its time and memory go", "shardscope-cli");
+    app.set_version_flag("--version", "shardscope " SHARDSCOPE_VERSION);
+    app.require_subcommand(1);
+    Arguments arguments;
+    addRunVerb(app, arguments.run);
+    addLookVerbs(app, arguments);
+    addControlVerbs(app, arguments);
+    addRecordingVerbs(app, arguments);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &error) {
+        if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
+            return app.exit(error); // --help, --version
+        return failWith(kWrongInput, explain(app, error, argc, argv));
+    }
+    const std::vector<std::string> command(argv, argv + argc);
+    return carryOut(app.get_subcommands().front()->get_name(), arguments, command);
+}
+
+} // namespace shardscope::cli

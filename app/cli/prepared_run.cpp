@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/prepared_run.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/config/check.h"
+#include "core/config/configuration_file.h"
+#include "core/config/machine_facts.h"
+#include "core/config/registry.h"
+#include "core/data/dataset.h"
+#include "core/run/places.h"
+#include "core/run/run_record.h"
+#include "core/run/run_status.h"
+#include "core/shapes/known_models.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fs = std::filesystem;
+
+namespace shardscope::cli {
+
+using config::RunConfiguration;
+
+fs::path runsDirectory()
+{
+    return run::defaultRunsDirectory();
+}
+
+/// The run that --resume names, in a state in which it can go on.
+static Result<run::RunFolder> findRunToResume(const std::string &name)
+{
+    auto folder = run::findRun(name, runsDirectory());
+    if (!folder)
+        return folder;
+    if (run::isLocked(*folder))
+        return fail("The run {} is going on already. Look at it with: shardscope-cli attach \"{}\".", folder->name(),
+                    folder->root().string());
+    const int attempt = folder->lastAttempt();
+    if (!folder->newestCheckpoint())
+        return fail("The run {} has no whole checkpoint to go on from. Start it anew with: shardscope-cli run \"{}\".",
+                    folder->name(), folder->configFile(std::max(1, attempt)).string());
+    return folder;
+}
+
+/// Defaults, the resumed run's, the file's, the options', --set's: the later wins.
+static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
+                                                    const std::optional<run::RunFolder> &resumed)
+{
+    RunConfiguration configuration;
+    if (resumed) {
+        if (auto read = config::applyFile(configuration, resumed->configFile(resumed->lastAttempt())); !read)
+            return tl::unexpected(read.error());
+    }
+    if (!options.configuration.empty()) {
+        if (auto read = config::applyFile(configuration, options.configuration); !read)
+            return tl::unexpected(read.error());
+    }
+    for (const auto &[key, text] : options.keys) {
+        if (auto set = config::setKey(configuration, key, text); !set)
+            return tl::unexpected(set.error());
+    }
+    for (const std::string &assignment : options.assignments) {
+        if (auto set = config::setAssignment(configuration, assignment); !set)
+            return tl::unexpected(set.error());
+    }
+    // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
+    if (!configuration.data.path.empty())
+        configuration.data.path = fs::absolute(configuration.data.path).lexically_normal().string();
+    return configuration;
+}
+
+static Result<> checkData(const RunConfiguration &configuration, const config::KnownModel &model)
+{
+    data::DatasetOptions options;
+    options.path = configuration.data.path;
+    options.validationShare = configuration.data.validation;
+    options.sequenceLength = configuration.train.sequenceLength;
+    options.vocabulary = model.vocabulary;
+    options.seed = configuration.train.seed;
+    const auto dataset = data::Dataset::open(options);
+    if (!dataset)
+        return tl::unexpected(dataset.error());
+    return {};
+}
+
+static Result<> checkStepsLeft(const run::RunFolder &folder, const RunConfiguration &configuration)
+{
+    const auto checkpoint = folder.newestCheckpoint();
+    if (checkpoint && checkpoint->step >= configuration.train.steps)
+        return fail("The run {} has done all of its {} steps. Give it more with --steps.", folder.name(),
+                    configuration.train.steps);
+    return {};
+}
+
+/// {"section": {"key": value}} of the keys that differ from the defaults.
+static nlohmann::json askedFor(const RunConfiguration &configuration)
+{
+    nlohmann::json asked = nlohmann::json::object();
+    const nlohmann::json all = config::toJson(configuration);
+    for (const auto &[path, text] : config::changedKeys(configuration)) {
+        const size_t dot = path.find('.');
+        const std::string section = path.substr(0, dot);
+        const std::string key = path.substr(dot + 1);
+        asked[section][key] = all.at(section).at(key);
+    }
+    return asked;
+}
+
+static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunConfiguration &configuration)
+{
+    if (!options.out.empty())
+        return run::createRunFolder(options.out);
+    const fs::path runs =
+        configuration.run.directory.empty() ? runsDirectory() : fs::absolute(configuration.run.directory);
+    const std::string name =
+        configuration.run.name.empty()
+            ? run::defaultRunName(configuration.model.preset, configuration.parallel.ranks, realtimeNs())
+            : configuration.run.name;
+    return run::createNamedRun(runs, name);
+}
+
+/// The attempt's folder and files, with the lock.
+static Result<run::RunLock> makeAttempt(const run::RunFolder &folder, int attempt,
+                                        const RunConfiguration &configuration)
+{
+    auto lock = run::RunLock::acquire(folder);
+    if (!lock)
+        return lock;
+    if (auto made = folder.createAttempt(attempt); !made)
+        return tl::unexpected(made.error());
+    const std::string text = config::toJson(configuration).dump(2) + "\n";
+    if (auto written = writeFileAtomically(folder.configFile(attempt), text); !written)
+        return tl::unexpected(written.error());
+    return lock;
+}
+
+static Result<run::RunLock> makeNewRun(const run::RunFolder &folder, const RunConfiguration &asked,
+                                       const RunConfiguration &resolved, const std::vector<std::string> &command)
+{
+    run::RunRecord record;
+    record.originNs = realtimeNs();
+    record.command = command;
+    record.asked = askedFor(asked);
+    record.resolved = config::toJson(resolved);
+    record.versions = {{"shardscope", SHARDSCOPE_VERSION}};
+    if (auto written = run::writeRunRecord(folder, record); !written)
+        return tl::unexpected(written.error());
+    return makeAttempt(folder, 1, resolved);
+}
+
+static Result<PreparedRun> makeRun(const RunOptions &options, const std::vector<std::string> &command,
+                                   const std::optional<run::RunFolder> &resumed, const RunConfiguration &asked,
+                                   const RunConfiguration &resolved)
+{
+    const int attempt = resumed ? resumed->lastAttempt() + 1 : 1;
+    auto folder = resumed ? Result<run::RunFolder>(*resumed) : makeFolder(options, resolved);
+    if (!folder)
+        return tl::unexpected(folder.error());
+    auto lock = resumed ? makeAttempt(*folder, attempt, resolved) : makeNewRun(*folder, asked, resolved, command);
+    if (!lock) {
+        std::error_code ignored;
+        fs::remove_all(resumed ? folder->attemptFolder(attempt) : folder->root(), ignored);
+        return tl::unexpected(lock.error());
+    }
+    launch::LaunchPlan plan{.folder = *folder, .attempt = attempt};
+    if (resumed)
+        plan.resumeFrom = resumed->newestCheckpoint();
+    return PreparedRun{std::move(plan), std::move(*lock), {}};
+}
+
+Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std::string> &command,
+                               const launch::Environment &environment)
+{
+    std::optional<run::RunFolder> resumed;
+    if (!options.resume.empty()) {
+        if (!options.out.empty())
+            return fail("--resume goes on in the run's own folder: leave --out away.");
+        auto found = findRunToResume(options.resume);
+        if (!found)
+            return tl::unexpected(found.error());
+        resumed = *found;
+    }
+    const auto asked = gatherConfiguration(options, resumed);
+    if (!asked)
+        return tl::unexpected(asked.error());
+    const config::MachineFacts machine = config::probeMachine();
+    const auto resolved = config::resolveRun(*asked, machine, shapes::knownModels());
+    if (!resolved)
+        return tl::unexpected(resolved.error());
+    if (resumed) {
+        if (auto left = checkStepsLeft(*resumed, resolved->configuration); !left)
+            return tl::unexpected(left.error());
+    }
+    if (auto checked = checkData(resolved->configuration, resolved->model); !checked)
+        return tl::unexpected(checked.error());
+    const auto worker = launch::findWorker();
+    if (!worker)
+        return tl::unexpected(worker.error());
+    auto prepared = makeRun(options, command, resumed, *asked, resolved->configuration);
+    if (!prepared)
+        return prepared;
+    prepared->plan.worker = *worker;
+    prepared->plan.ranks = static_cast<int>(resolved->configuration.parallel.ranks);
+    prepared->plan.shareDevice = resolved->configuration.parallel.shareDevice && resolved->device == DeviceKind::Cuda;
+    prepared->plan.steps = resolved->configuration.train.steps;
+    prepared->plan.cores = machine.cpuThreads;
+    prepared->plan.environment = environment;
+    prepared->notes = resolved->notes;
+    return prepared;
+}
+
+} // namespace shardscope::cli
