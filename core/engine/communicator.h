@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shape suffixes: G a whole padded bucket, S one rank's slice of it.
 #pragma once
 
 #include "core/base/result.h"
@@ -6,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -20,16 +22,21 @@ class Pending
 public:
     struct State;
     Pending() = default;
-    explicit Pending(std::shared_ptr<State> state)
+    explicit Pending(std::shared_ptr<State> state, int64_t collective = observe::kNoCollective)
         : m_state(std::move(state))
+        , m_collective(collective)
     {
     }
     /// CUDA: the current stream waits, the thread does not. CPU: the thread waits. Throws what the work threw.
     void wait() const;
     explicit operator bool() const { return m_state != nullptr; }
+    /// The number that the observer gave it.
+    int64_t collective() const { return m_collective; }
+    Pending numbered(int64_t collective) const { return Pending(m_state, collective); }
 
 private:
     std::shared_ptr<State> m_state;
+    int64_t m_collective = observe::kNoCollective;
 };
 
 /// What a collective belongs to, for the observer.
@@ -44,8 +51,8 @@ struct CollectiveTag
 /// the queue is a high-priority stream; with Gloo it is a thread. Sums run in the order of the ranks with Gloo, so that
 /// equal runs are equal to the bit. With one rank nothing is sent, and nothing is reported.
 ///
-/// Call all of it from one thread, in the same order on all ranks. Tensors must stay alive until the Pending is waited
-/// for.
+/// Call all of it from one thread, in the same order on all ranks. Tensors must stay alive, and on the device's current
+/// stream, until the Pending is waited for.
 class Communicator
 {
 public:
@@ -65,21 +72,15 @@ public:
     int worldSize() const { return m_options.worldSize; }
     at::Device device() const { return m_options.device; }
 
-    /// Copies slice_S (any dtype; may already lie there) to this rank's place in gathered_G and gathers the others'.
+    /// Copies slice_S (any float dtype) to this rank's place in gathered_G and gathers the others' there.
     Pending allGather(const at::Tensor &gathered_G, const at::Tensor &slice_S, CollectiveTag tag);
-    /// Sums the ranks' full_G and leaves this rank's part in slice_S (added where accumulate). scratch_G: with Gloo a
-    /// buffer like full_G (the all-to-all needs one); else undefined.
-    Pending reduceScatter(const at::Tensor &full_G, const at::Tensor &slice_S, const at::Tensor &scratch_G,
-                          bool accumulate, CollectiveTag tag);
-    /// Sums over the ranks, in place.
+    /// Sums the ranks' full_G (fp32) and leaves this rank's part in slice_S, or adds it there. full_G is used up.
+    Pending reduceScatter(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate, CollectiveTag tag);
+    /// Sums over the ranks, in place; fp32 or fp64.
     Pending allReduce(const at::Tensor &tensor, CollectiveTag tag);
     Pending broadcast(const at::Tensor &tensor, int root, CollectiveTag tag);
-    /// Runs a plain copy (with a cast) in the queue, as part of no collective.
-    Pending copy(const at::Tensor &to, const at::Tensor &from);
     /// Returns when all ranks have come here.
     void barrier();
-    /// True where reduceScatter wants scratch_G.
-    bool needsReduceScratch() const { return m_options.worldSize > 1 && !m_options.device.is_cuda(); }
 
     /// Breaks off what waits for another rank (from any thread), so that this process can end.
     void abort();
@@ -87,8 +88,10 @@ public:
 private:
     Communicator(const Options &options, observe::Observer &observer);
     void connect();
-    int64_t beginCollective(Operation operation, const at::Tensor &input, int64_t inputBytes, int64_t outputBytes,
-                            CollectiveTag tag);
+    /// Reports the collective, and enqueues prepare() and transfer() with what the backend needs for its report.
+    Pending enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
+                    std::function<void()> transfer);
+    at::Tensor scratch(int64_t elements, const at::Tensor &like, CollectiveTag tag);
 
     Options m_options;
     observe::Observer &m_observer;

@@ -10,8 +10,9 @@
 #include "core/observe/observer.h"
 
 #include <deque>
-#include <map>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace shardscope::engine {
@@ -85,15 +86,15 @@ public:
     enum class PassKind { Train, Evaluate };
     /// lastMicroBatch: the gradients are complete after this pass (`none` reduces then, `grad_op` frees its weights).
     void beginPass(PassKind kind, bool lastMicroBatch);
-    /// Makes the unit's parameters whole, and enqueues the gather of `next` (kNoUnit: none) ahead of what the caller
-    /// computes with this one.
-    void acquire(observe::UnitIndex unit, Phase phase, observe::UnitIndex next = observe::kNoUnit);
+    /// Makes the unit's parameters whole, and enqueues the gathers of `next` ahead of what the caller computes with
+    /// this one (as far as slots are free). Not inside a compute span: on the CPU it waits.
+    void acquire(observe::UnitIndex unit, Phase phase, std::initializer_list<observe::UnitIndex> next = {});
     /// A view of the gathered parameter in the compute dtype; valid between acquire() and release().
     at::Tensor parameter(observe::UnitIndex unit, size_t index) const;
-    /// Rows of `count` neighbouring parameters as one matrix, where they lie without a gap; undefined where not.
+    /// `count` neighbouring matrices as one, [sum of rows, columns]; undefined where they do not lie without a gap.
     at::Tensor fusedParameter(observe::UnitIndex unit, size_t first, size_t count) const;
-    /// The caller is done with the parameters; they are freed where the strategy says so. needAgain: another use in
-    /// this pass comes before any other unit of its size (the last block: forward, then backward), so keep it.
+    /// The caller is done with the parameters; they are freed where the strategy says so. needAgain: the next unit of
+    /// its size that this pass uses is the same one (the last block: forward, then backward), so it keeps its slot.
     void release(observe::UnitIndex unit, bool needAgain = false);
 
     /// Where the unit's fp32 gradient goes. accumulate: it already holds something that must stay; else every element
@@ -103,9 +104,10 @@ public:
         at::Tensor grad;
         bool accumulate = false;
     };
-    GradientPlace gradient(observe::UnitIndex unit, size_t index);
+    GradientPlace gradient(observe::UnitIndex unit, size_t index) { return fusedGradient(unit, index, 1); }
+    /// Of neighbouring parameters for which fusedParameter() is defined.
     GradientPlace fusedGradient(observe::UnitIndex unit, size_t first, size_t count);
-    /// All gradients of the unit are written for this pass: starts their reduction.
+    /// The unit's gradients are all written and its parameters released for this pass: starts the reduction.
     void reduce(observe::UnitIndex unit);
     void endPass();
 
@@ -129,15 +131,24 @@ public:
     void stateRestored(int64_t optimizerSteps);
 
 private:
-    friend struct EngineAccess;
     ShardedUnit &unit(observe::UnitIndex index) { return *m_units[static_cast<size_t>(index)]; }
     const ShardedUnit &unit(observe::UnitIndex index) const { return *m_units[static_cast<size_t>(index)]; }
-    void startGather(ShardedUnit &unit, Phase phase);
-    void ensureGradients(ShardedUnit &unit);
+    at::TensorOptions fp32() const;
+    bool isSharded() const { return m_options.strategy != Strategy::None && m_communicator.worldSize() > 1; }
+    void setUpUnit(ShardedUnit &unit, const shapes::UnitShape &shape);
+    void assignSlots();
+    at::Tensor allocate(int64_t elements, const at::TensorOptions &options, MemoryCategory category,
+                        observe::UnitIndex unit, bool zero = false);
+    bool startGather(ShardedUnit &unit, Phase phase);
+    void freeGathered(ShardedUnit &unit);
+    at::Tensor &gradientBuffer(ShardedUnit &unit);
+    void clearPadding(const ShardedUnit &unit, const at::Tensor &buffer_G);
     void drainReductions(size_t keep);
     void ensureMoments();
+    void updateUnit(ShardedUnit &unit, double learningRate, const at::Tensor &clip);
+    void storeParameter(ShardedUnit &unit, const ParameterPlace &place, const at::Tensor &value);
     void refreshResident(ShardedUnit &unit);
-    std::pair<ShardedUnit *, const ParameterPlace *> findParameter(std::string_view name);
+    Result<at::Tensor> gatherFlat(std::string_view name, bool gradient);
 
     EngineOptions m_options;
     Communicator &m_communicator;

@@ -47,8 +47,9 @@ struct ShardedUnit
 
     at::Tensor gathered_G; ///< whole parameters in the compute dtype, while acquired or on their way
     Pending gathering;
-    int users = 0;
-    bool fromSlot = false;
+    at::Tensor slot;          ///< gathered_G lies in it; undefined where gathered_G owns its buffer or is a master
+    int64_t slotElements = 0; ///< its size class
+    size_t slotLimit = 1;     ///< slots of that class
 
     at::Tensor gradient_S;      ///< fp32, from the first backward of a step to the optimizer
     bool gradientHolds = false; ///< gradient_S has the sum of earlier passes

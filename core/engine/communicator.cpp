@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/communicator.h"
+
+#include "core/engine/cast.h"
+#include "core/engine/communication_lane.h"
+#include "core/engine/gloo_exchange.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/ScalarType.h>
+#include <chrono>
+#include <random>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+namespace shardscope::engine {
+
+static constexpr auto kStorePrefix = "shardscope/communicator";
+
+static std::string_view dtypeName(at::ScalarType type)
+{
+    switch (type) {
+    case at::kFloat:
+        return "fp32";
+    case at::kBFloat16:
+        return "bf16";
+    case at::kDouble:
+        return "fp64";
+    case at::kLong:
+        return "int64";
+    default:
+        return c10::toString(type);
+    }
+}
+
+/// to = from, cast where the dtypes differ.
+static void copyInto(at::Tensor to, const at::Tensor &from)
+{
+    const bool rounds = to.is_cpu() && to.scalar_type() == at::kBFloat16 && from.scalar_type() == at::kFloat;
+    if (rounds && to.is_contiguous() && from.is_contiguous())
+        castToBf16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
+    else
+        to.copy_(from, true);
+}
+
+static int64_t bytesOf(const at::Tensor &tensor)
+{
+    return static_cast<int64_t>(tensor.nbytes());
+}
+
+static std::string newUid()
+{
+    std::random_device entropy;
+    return fmt::format("{:08x}{:08x}", entropy(), entropy());
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const Options &options, observe::Observer &observer)
+{
+    if (options.worldSize > 1 && !options.store)
+        return fail("Rank {} of {} was given no store to meet the other ranks in.", options.rank, options.worldSize);
+    try {
+        std::unique_ptr<Communicator> communicator(new Communicator(options, observer));
+        if (options.worldSize > 1)
+            communicator->connect();
+        return communicator;
+    } catch (const std::exception &error) {
+        return fail("Rank {} could not connect to the other {} ranks over {}: {}", options.rank, options.worldSize - 1,
+                    options.device.is_cuda() ? "NCCL" : "Gloo", error.what());
+    }
+}
+
+Communicator::Communicator(const Options &options, observe::Observer &observer)
+    : m_options(options)
+    , m_observer(observer)
+    , m_lane(CommunicationLane::create(options.device))
+{
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::connect()
+{
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(kStorePrefix, m_options.store);
+    if (rank() == 0)
+        store->set("uid", newUid());
+    const std::vector<uint8_t> uid = store->get("uid");
+    if (device().is_cuda()) {
+        auto options = c10d::ProcessGroupNCCL::Options::create(true);
+        options->timeout = m_options.timeout;
+        m_group = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank(), worldSize(), options);
+    } else {
+        auto options = c10d::ProcessGroupGloo::Options::create(m_options.timeout);
+        options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+        options->threads = 1; // the queue runs one at a time
+        m_group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank(), worldSize(), options);
+    }
+    observe::CommunicatorInfo info;
+    info.uid = std::string(uid.begin(), uid.end());
+    info.backend = device().is_cuda() ? "nccl" : "gloo";
+    info.rankInIt = rank();
+    for (int32_t member = 0; member < worldSize(); ++member)
+        info.members.push_back(member);
+    m_communicator = m_observer.onCommunicator(info);
+    // NCCL connects at the first call: make it here, so that what prevents it is told here.
+    barrier();
+}
+
+Pending Communicator::enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
+                              std::function<void()> transfer)
+{
+    info.communicator = m_communicator;
+    info.sequence = m_sequence++;
+    info.unit = tag.unit;
+    info.phase = tag.phase;
+    if (device().is_cuda()) {
+        int64_t collective = observe::kNoCollective;
+        const Pending pending = m_lane->enqueue([&] {
+            if (prepare)
+                prepare();
+            collective = m_observer.beginCollective(info);
+            transfer();
+            m_observer.collectiveEnqueued(collective);
+        });
+        return pending.numbered(collective);
+    }
+    const int64_t collective = m_observer.beginCollective(info);
+    const Pending pending = m_lane->enqueue(
+        [&observer = m_observer, collective, prepare = std::move(prepare), transfer = std::move(transfer)] {
+            if (prepare)
+                prepare();
+            observer.collectiveStarted(collective);
+            transfer();
+            observer.collectiveEnded(collective);
+        });
+    m_observer.collectiveEnqueued(collective);
+    return pending.numbered(collective);
+}
+
+at::Tensor Communicator::scratch(int64_t elements, const at::Tensor &like, CollectiveTag tag)
+{
+    const observe::MemoryScope memory(m_observer, {MemoryCategory::Communication, tag.unit});
+    return at::empty({elements}, like.options());
+}
+
+Pending Communicator::allGather(const at::Tensor &gathered_G, const at::Tensor &slice_S, CollectiveTag tag)
+{
+    const at::Tensor own_S = gathered_G.narrow(0, rank() * slice_S.numel(), slice_S.numel());
+    auto prepare = [own_S, slice_S] { copyInto(own_S, slice_S); };
+    if (worldSize() == 1)
+        return m_lane->enqueue(prepare);
+    observe::CollectiveInfo info;
+    info.operation = Operation::AllGather;
+    info.dtype = dtypeName(gathered_G.scalar_type());
+    info.inputBytes = bytesOf(own_S);
+    info.outputBytes = bytesOf(gathered_G);
+    auto transfer = [group = m_group, gathered_G, own_S, cuda = device().is_cuda()] {
+        if (!cuda)
+            return gloo::allGather(*group, gathered_G);
+        c10d::AllgatherOptions options;
+        options.asyncOp = false; // on the current stream, which is the lane's
+        at::Tensor output = gathered_G, input = own_S;
+        group->_allgather_base(output, input, options);
+    };
+    return enqueue(info, tag, prepare, transfer);
+}
+
+Pending Communicator::reduceScatter(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate,
+                                    CollectiveTag tag)
+{
+    TORCH_CHECK(full_G.numel() == slice_S.numel() * worldSize(), "reduceScatter: the slice is not one of ",
+                worldSize());
+    if (worldSize() == 1) {
+        return m_lane->enqueue([=] {
+            if (accumulate)
+                at::Tensor(slice_S).add_(full_G);
+            else
+                at::Tensor(slice_S).copy_(full_G);
+        });
+    }
+    observe::CollectiveInfo info;
+    info.operation = Operation::ReduceScatter;
+    info.dtype = dtypeName(full_G.scalar_type());
+    info.inputBytes = bytesOf(full_G);
+    info.outputBytes = bytesOf(slice_S);
+    if (!device().is_cuda()) {
+        const at::Tensor scratch_G = scratch(full_G.numel(), full_G, tag);
+        return enqueue(info, tag, {}, [group = m_group, full_G, slice_S, scratch_G, accumulate] {
+            gloo::reduceScatter(*group, full_G, slice_S, scratch_G, accumulate);
+        });
+    }
+    return enqueue(info, tag, {}, [this, full_G, slice_S, accumulate] {
+        c10d::ReduceScatterOptions options;
+        options.asyncOp = false;
+        // In place, so that adding to the slice needs no third buffer.
+        at::Tensor own_S = full_G.narrow(0, rank() * slice_S.numel(), slice_S.numel());
+        at::Tensor input = full_G, output = accumulate ? own_S : slice_S;
+        m_group->_reduce_scatter_base(output, input, options);
+        if (accumulate)
+            at::Tensor(slice_S).add_(own_S);
+    });
+}
+
+Pending Communicator::allReduce(const at::Tensor &tensor, CollectiveTag tag)
+{
+    if (worldSize() == 1)
+        return {};
+    observe::CollectiveInfo info;
+    info.operation = Operation::AllReduce;
+    info.dtype = dtypeName(tensor.scalar_type());
+    info.inputBytes = info.outputBytes = bytesOf(tensor);
+    if (device().is_cuda()) {
+        return enqueue(info, tag, {}, [group = m_group, tensor] {
+            c10d::AllreduceOptions options;
+            options.asyncOp = false;
+            std::vector<at::Tensor> tensors{tensor};
+            group->allreduce(tensors, options);
+        });
+    }
+    const int64_t ranks = worldSize();
+    if (tensor.numel() % ranks == 0 && tensor.numel() >= 1024 * ranks) {
+        const at::Tensor scratch_G = scratch(tensor.numel(), tensor, tag);
+        return enqueue(info, tag, {}, [group = m_group, tensor, scratch_G] {
+            const int64_t part = tensor.numel() / group->getSize();
+            gloo::reduceScatter(*group, tensor, tensor.narrow(0, group->getRank() * part, part), scratch_G, false);
+            gloo::allGather(*group, tensor);
+        });
+    }
+    // A few numbers: everybody gets everybody's and adds them in the order of the ranks.
+    const at::Tensor all = scratch(tensor.numel() * ranks, tensor, tag);
+    return enqueue(info, tag, {}, [group = m_group, tensor, all] {
+        const int64_t elements = tensor.numel();
+        all.narrow(0, group->getRank() * elements, elements).copy_(tensor);
+        gloo::allGather(*group, all);
+        at::sum_out(const_cast<at::Tensor &>(tensor), all.view({group->getSize(), elements}), 0);
+    });
+}
+
+Pending Communicator::broadcast(const at::Tensor &tensor, int root, CollectiveTag tag)
+{
+    if (worldSize() == 1)
+        return {};
+    observe::CollectiveInfo info;
+    info.operation = Operation::Broadcast;
+    info.dtype = dtypeName(tensor.scalar_type());
+    info.inputBytes = info.outputBytes = bytesOf(tensor);
+    return enqueue(info, tag, {}, [group = m_group, tensor, root, cuda = device().is_cuda()] {
+        c10d::BroadcastOptions options;
+        options.rootRank = root;
+        options.asyncOp = !cuda;
+        std::vector<at::Tensor> tensors{tensor};
+        const auto work = group->broadcast(tensors, options);
+        if (!cuda)
+            work->wait();
+    });
+}
+
+void Communicator::barrier()
+{
+    const at::Tensor one = at::ones({1}, at::TensorOptions(device()).dtype(at::kDouble));
+    allReduce(one, {observe::kNoUnit, Phase::Input}).wait();
+    if (one.cpu().item<double>() != static_cast<double>(worldSize()) && worldSize() > 1)
+        throw std::runtime_error("a barrier of the ranks gave a wrong count: their collectives are out of step");
+}
+
+void Communicator::abort()
+{
+    if (m_group)
+        m_group->abort();
+}
+
+} // namespace shardscope::engine

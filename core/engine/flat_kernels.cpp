@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/flat_kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace shardscope::engine {
+
+namespace kernels = model::kernels;
+
+/// Elements that one thread takes at least. Fixed, so that sums do not depend on the number of threads.
+static constexpr int64_t kGrain = int64_t{1} << 16;
+
+static void *currentStream()
+{
+    return c10::cuda::getCurrentCUDAStream().stream();
+}
+
+void addSquares(const at::Tensor &sum, const at::Tensor &values)
+{
+    const int64_t elements = values.numel();
+    const float *data = values.const_data_ptr<float>();
+    if (values.is_cuda()) {
+        const at::Tensor scratch = at::empty({kernels::cuda::kSumScratch}, sum.options());
+        kernels::cuda::sumOfSquares(sum.mutable_data_ptr<double>(), scratch.mutable_data_ptr<double>(), data, elements,
+                                    currentStream());
+        return;
+    }
+    std::vector<double> parts(static_cast<size_t>((elements + kGrain - 1) / kGrain));
+    at::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t count = std::min(kGrain, elements - i * kGrain);
+            parts[static_cast<size_t>(i)] = kernels::cpu::sumOfSquares(data + i * kGrain, count);
+        }
+    });
+    double total = 0;
+    for (const double part : parts)
+        total += part;
+    *sum.mutable_data_ptr<double>() += total;
+}
+
+void adamW(const at::Tensor &master, const at::Tensor &moment1, const at::Tensor &moment2, const at::Tensor &gradient,
+           const at::Tensor &scale, const kernels::AdamWStep &step)
+{
+    float *p = master.mutable_data_ptr<float>();
+    float *m = moment1.mutable_data_ptr<float>();
+    float *v = moment2.mutable_data_ptr<float>();
+    const float *g = gradient.const_data_ptr<float>();
+    const float *s = scale.defined() ? scale.const_data_ptr<float>() : nullptr;
+    if (master.is_cuda()) {
+        kernels::cuda::adamW(p, m, v, g, s, master.numel(), step, currentStream());
+        return;
+    }
+    at::parallel_for(0, master.numel(), kGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::adamW(p + begin, m + begin, v + begin, g + begin, s, end - begin, step);
+    });
+}
+
+void sgd(const at::Tensor &master, const at::Tensor &moment, const at::Tensor &gradient, const at::Tensor &scale,
+         double learningRate, double momentum, double weightDecay)
+{
+    at::Tensor g = gradient;
+    at::Tensor p = master;
+    if (scale.defined())
+        g.mul_(scale);
+    if (weightDecay != 0)
+        g.add_(p, weightDecay);
+    if (moment.defined()) {
+        // Moments begin at zero, so the first step gives m = g as torch.optim.SGD has it without dampening.
+        at::Tensor m = moment;
+        m.mul_(momentum).add_(g);
+        p.add_(m, -learningRate);
+    } else {
+        p.add_(g, -learningRate);
+    }
+}
+
+} // namespace shardscope::engine

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/step_scalars.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace shardscope::engine {
+
+StepScalars::StepScalars(at::Tensor scalars_K)
+    : m_scalars_K(std::move(scalars_K))
+{
+    if (!m_scalars_K.is_cuda()) {
+        m_host_K = m_scalars_K;
+        return;
+    }
+    m_host_K = at::empty(m_scalars_K.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    m_host_K.copy_(m_scalars_K, true);
+    const auto copied = std::make_shared<at::cuda::CUDAEvent>();
+    copied->record(c10::cuda::getCurrentCUDAStream());
+    m_waitForCopy = [copied] { copied->synchronize(); };
+}
+
+StepScalars::Values StepScalars::host() const
+{
+    if (m_waitForCopy)
+        m_waitForCopy();
+    Values values;
+    const double *data = m_host_K.const_data_ptr<double>();
+    values.gradientSquares = data[kSquares];
+    values.lossSum = data[kLoss];
+    std::copy_n(data + kFirstWord, kWords, values.words.begin());
+    return values;
+}
+
+at::Tensor StepScalars::clipCoefficient(double clipNorm) const
+{
+    const at::Tensor norm = m_scalars_K[kSquares].sqrt();
+    return (clipNorm / (norm + 1e-6)).clamp_max(1.0).to(at::kFloat);
+}
+
+} // namespace shardscope::engine

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cmath>
+
+namespace shardscope::model {
+
+static Attention::Kind chooseKind(at::Device device, at::ScalarType type, int64_t headSize)
+{
+    using Kind = Attention::Kind;
+    if (device.is_cpu())
+        return Kind::Cpu;
+    if (headSize % 8 != 0 || headSize > 256)
+        return Kind::Plain;
+    const int major = at::cuda::getDeviceProperties(device.index())->major;
+    if (type == at::kFloat || major < 8)
+        return Kind::Efficient;
+    // cuDNN's backward adds dQ up in no fixed order; Flash has a deterministic one.
+    if (at::globalContext().deterministicAlgorithms() || headSize > 128 || major < 9)
+        return Kind::Flash;
+    return Kind::Cudnn;
+}
+
+Attention::Attention(at::Device device, at::ScalarType type, int64_t headSize)
+    : m_kind(chooseKind(device, type, headSize))
+{
+}
+
+/// [B, KV, T, D] → [B, KV · group, T, D], each head repeated for the query heads that share it.
+static at::Tensor repeatHeads(const at::Tensor &x, int64_t group)
+{
+    const auto sizes = x.sizes();
+    return x.unsqueeze(2)
+        .expand({sizes[0], sizes[1], group, sizes[2], sizes[3]})
+        .reshape({sizes[0], sizes[1] * group, sizes[2], sizes[3]});
+}
+
+static at::Tensor sumHeads(const at::Tensor &x, int64_t group)
+{
+    const auto sizes = x.sizes();
+    return x.reshape({sizes[0], sizes[1] / group, group, sizes[2], sizes[3]}).sum(2);
+}
+
+AttentionSaved Attention::forward(const at::Tensor &q_BHTD, const at::Tensor &k_BHTD, const at::Tensor &v_BHTD) const
+{
+    const int64_t group = q_BHTD.size(1) / k_BHTD.size(1);
+    if (group == 1)
+        return forwardEqualHeads(q_BHTD, k_BHTD, v_BHTD);
+    return forwardEqualHeads(q_BHTD, repeatHeads(k_BHTD, group), repeatHeads(v_BHTD, group));
+}
+
+AttentionGradients Attention::backward(const at::Tensor &dout_BHTD, const at::Tensor &q_BHTD, const at::Tensor &k_BHTD,
+                                       const at::Tensor &v_BHTD, const AttentionSaved &saved) const
+{
+    const int64_t group = q_BHTD.size(1) / k_BHTD.size(1);
+    if (group == 1)
+        return backwardEqualHeads(dout_BHTD, q_BHTD, k_BHTD, v_BHTD, saved);
+    AttentionGradients gradients =
+        backwardEqualHeads(dout_BHTD, q_BHTD, repeatHeads(k_BHTD, group), repeatHeads(v_BHTD, group), saved);
+    gradients.dk_BHTD = sumHeads(gradients.dk_BHTD, group);
+    gradients.dv_BHTD = sumHeads(gradients.dv_BHTD, group);
+    return gradients;
+}
+
+static at::Tensor causalMask(int64_t positions, at::Device device)
+{
+    return at::ones({positions, positions}, at::TensorOptions(device).dtype(at::kBool)).triu(1);
+}
+
+/// softmax(q·kᵀ/√D) with what lies ahead masked, in fp32.
+static at::Tensor plainWeights(const at::Tensor &q, const at::Tensor &k)
+{
+    const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)));
+    at::Tensor scores = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(2, 3)).mul_(scale);
+    scores.masked_fill_(causalMask(q.size(2), q.device()), -INFINITY);
+    return at::softmax(scores, -1);
+}
+
+static AttentionSaved plainForward(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v)
+{
+    const at::Tensor out = at::matmul(plainWeights(q, k), v.to(at::kFloat)).to(q.scalar_type());
+    return {out.transpose(1, 2).contiguous().transpose(1, 2), {}, {}, {}};
+}
+
+static AttentionGradients plainBackward(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
+                                        const at::Tensor &v)
+{
+    const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)));
+    const at::Tensor weights = plainWeights(q, k);
+    const at::Tensor dout32 = dout.to(at::kFloat);
+    const at::Tensor dv = at::matmul(weights.transpose(2, 3), dout32);
+    const at::Tensor dWeights = at::matmul(dout32, v.to(at::kFloat).transpose(2, 3));
+    const at::Tensor dScores = at::_softmax_backward_data(dWeights, weights, -1, at::kFloat).mul_(scale);
+    const at::Tensor dq = at::matmul(dScores, k.to(at::kFloat));
+    const at::Tensor dk = at::matmul(dScores.transpose(2, 3), q.to(at::kFloat));
+    const auto type = q.scalar_type();
+    return {dq.to(type), dk.to(type), dv.to(type)};
+}
+
+AttentionSaved Attention::forwardEqualHeads(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) const
+{
+    switch (m_kind) {
+    case Kind::Cudnn: {
+        const auto result = at::_scaled_dot_product_cudnn_attention(q, k, v, std::nullopt, true, 0.0, true, false);
+        return {std::get<0>(result), std::get<1>(result), std::get<6>(result), std::get<7>(result)};
+    }
+    case Kind::Flash: {
+        const auto result = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, true, false);
+        return {std::get<0>(result), std::get<1>(result), std::get<6>(result), std::get<7>(result)};
+    }
+    case Kind::Efficient: {
+        const auto result = at::_scaled_dot_product_efficient_attention(q, k, v, std::nullopt, true, 0.0, true);
+        return {std::get<0>(result), std::get<1>(result), std::get<2>(result), std::get<3>(result)};
+    }
+    case Kind::Cpu: {
+        const auto result = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, true);
+        return {std::get<0>(result), std::get<1>(result), {}, {}};
+    }
+    case Kind::Plain:
+        break;
+    }
+    return plainForward(q, k, v);
+}
+
+AttentionGradients Attention::backwardEqualHeads(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
+                                                 const at::Tensor &v, const AttentionSaved &saved) const
+{
+    const at::Tensor none;
+    const at::Tensor &out = saved.out_BHTD;
+    const int64_t length = q.size(2);
+    switch (m_kind) {
+    case Kind::Cudnn: {
+        auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
+            dout, q, k, v, out, saved.logsumexp, saved.seed, saved.offset, none, none, none, length, length, 0.0, true);
+        return {dq, dk, dv};
+    }
+    case Kind::Flash: {
+        auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+            dout, q, k, v, out, saved.logsumexp, none, none, length, length, 0.0, true, saved.seed, saved.offset);
+        return {dq, dk, dv};
+    }
+    case Kind::Efficient: {
+        auto [dq, dk, dv, dBias] = at::_scaled_dot_product_efficient_attention_backward(
+            dout, q, k, v, none, out, saved.logsumexp, saved.seed, saved.offset, 0.0, {true, true, true, false}, true);
+        return {dq, dk, dv};
+    }
+    case Kind::Cpu: {
+        auto [dq, dk, dv] =
+            at::_scaled_dot_product_flash_attention_for_cpu_backward(dout, q, k, v, out, saved.logsumexp, 0.0, true);
+        return {dq, dk, dv};
+    }
+    case Kind::Plain:
+        break;
+    }
+    return plainBackward(dout, q, k, v);
+}
+
+} // namespace shardscope::model

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal attention on LibTorch's fused operators. Shape suffixes: B batch, H heads, T positions, D head size.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace shardscope::model {
+
+/// What the backward of one attention needs.
+struct AttentionSaved
+{
+    at::Tensor out_BHTD; ///< dense in the order B, T, H, D: its rows are those of the output projection
+    at::Tensor logsumexp;
+    at::Tensor seed;
+    at::Tensor offset;
+};
+
+struct AttentionGradients
+{
+    at::Tensor dq_BHTD;
+    at::Tensor dk_BHTD;
+    at::Tensor dv_BHTD;
+};
+
+/// Which operator computes: chosen once from device, dtype and head size.
+class Attention
+{
+public:
+    /// cudnn and flash: bf16 on CUDA; efficient: fp32 on CUDA; cpu: both on the CPU; plain: products and a softmax, for
+    /// head sizes that no fused operator takes.
+    enum class Kind { Cudnn, Flash, Efficient, Cpu, Plain };
+
+    Attention(at::Device device, at::ScalarType type, int64_t headSize);
+    explicit Attention(Kind kind)
+        : m_kind(kind)
+    {
+    }
+
+    Kind kind() const { return m_kind; }
+    /// q, k, v may be strided views; k and v may have fewer heads, each of which serves a group of neighbours.
+    AttentionSaved forward(const at::Tensor &q_BHTD, const at::Tensor &k_BHTD, const at::Tensor &v_BHTD) const;
+    AttentionGradients backward(const at::Tensor &dout_BHTD, const at::Tensor &q_BHTD, const at::Tensor &k_BHTD,
+                                const at::Tensor &v_BHTD, const AttentionSaved &saved) const;
+
+private:
+    AttentionSaved forwardEqualHeads(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) const;
+    AttentionGradients backwardEqualHeads(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
+                                          const at::Tensor &v, const AttentionSaved &saved) const;
+    Kind m_kind;
+};
+
+} // namespace shardscope::model

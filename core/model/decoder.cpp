@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/decoder.h"
+
+#include "core/model/ops.h"
+#include "core/model/workspace.h"
+
+#include <ATen/ATen.h>
+#include <cmath>
+
+namespace shardscope::model {
+
+/// Parameter of the embedding unit, and of an untied head, in the order of core/shapes.
+static constexpr size_t kEmbeddingWeight = 0;
+static constexpr size_t kHeadWeight = 1;
+
+Decoder::Decoder(shapes::ModelShape shape, engine::EngineOptions options, engine::Communicator &communicator,
+                 observe::Observer &observer)
+    : m_shape(std::move(shape))
+    , m_engine(std::make_unique<engine::Engine>(shapes::unitsOf(m_shape), std::move(options), communicator, observer))
+{
+    const Attention attention(m_engine->device(), m_engine->computeType(), m_shape.headSize);
+    m_embedding = 0;
+    m_headUnit = static_cast<observe::UnitIndex>(m_engine->unitCount() - 1);
+    for (observe::UnitIndex unit = m_embedding + 1; unit < m_headUnit; ++unit)
+        m_blocks.emplace_back(*m_engine, unit, attention);
+    m_head = m_shape.tiedEmbeddings ? std::make_unique<Head>(*m_engine, m_headUnit, m_embedding, kEmbeddingWeight)
+                                    : std::make_unique<Head>(*m_engine, m_headUnit, m_headUnit, kHeadWeight);
+}
+
+Decoder::~Decoder() = default;
+
+/// Angles position ÷ theta^(2i ÷ headSize) of the half-split layout (Su et al. 2021, as Hugging Face's Llama).
+void Decoder::growRopeTables(int64_t positions)
+{
+    if (m_cosine_TH.defined() && m_cosine_TH.size(0) >= positions)
+        return;
+    const observe::MemoryScope memory(m_engine->observer(), {MemoryCategory::Other, observe::kNoUnit});
+    const at::TensorOptions fp32 = at::TensorOptions(m_engine->device()).dtype(at::kFloat);
+    const at::Tensor exponents_H = at::arange(0, m_shape.headSize, 2, fp32).div_(static_cast<double>(m_shape.headSize));
+    const at::Tensor frequencies_H = at::pow(at::Scalar(m_shape.ropeTheta), exponents_H).reciprocal_();
+    const at::Tensor angles_TH = at::outer(at::arange(positions, fp32), frequencies_H);
+    m_cosine_TH = angles_TH.cos();
+    m_sine_TH = angles_TH.sin();
+}
+
+PassShape Decoder::beginPass(const at::Tensor &tokens_BT, bool keepsForBackward)
+{
+    TORCH_CHECK(tokens_BT.dim() == 2 && tokens_BT.scalar_type() == at::kLong,
+                "tokens must be int64 [sequences, tokens]");
+    growRopeTables(tokens_BT.size(1));
+    PassShape pass;
+    pass.model = &m_shape;
+    pass.batch = tokens_BT.size(0);
+    pass.positions = tokens_BT.size(1);
+    pass.cosine_TH = m_cosine_TH;
+    pass.sine_TH = m_sine_TH;
+    pass.keepsForBackward = keepsForBackward;
+    return pass;
+}
+
+at::Tensor Decoder::forwardBackward(const at::Tensor &tokens_BT, const at::Tensor &targets_BT, double lossScale,
+                                    bool lastMicroBatch)
+{
+    const at::NoGradGuard noGrad;
+    const PassShape pass = beginPass(tokens_BT, true);
+    const at::Tensor tokens_M = tokens_BT.reshape({-1});
+    m_engine->beginPass(engine::Engine::PassKind::Train, lastMicroBatch);
+    std::vector<BlockSaved> saved(m_blocks.size());
+    Stream stream = forwardUnits(pass, tokens_M, saved);
+    const Head::Result result = runHead(pass, stream, targets_BT.reshape({-1}), lossScale, true);
+    backwardUnits(pass, result.d_MC, tokens_M, saved);
+    m_engine->endPass();
+    return result.loss;
+}
+
+at::Tensor Decoder::forwardLoss(const at::Tensor &tokens_BT, const at::Tensor &targets_BT, double lossScale)
+{
+    const at::NoGradGuard noGrad;
+    const PassShape pass = beginPass(tokens_BT, false);
+    m_engine->beginPass(engine::Engine::PassKind::Evaluate, false);
+    std::vector<BlockSaved> unused(m_blocks.size());
+    Stream stream = forwardUnits(pass, tokens_BT.reshape({-1}), unused);
+    const Head::Result result = runHead(pass, stream, targets_BT.reshape({-1}), lossScale, false);
+    m_engine->endPass();
+    return result.loss;
+}
+
+Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, std::vector<BlockSaved> &saved)
+{
+    observe::Observer &observer = m_engine->observer();
+    Stream stream;
+    m_engine->acquire(m_embedding, Phase::Forward, {m_embedding + 1});
+    {
+        const observe::SpanScope span(observer, {"forward", SpanCategory::Compute, Phase::Forward, m_embedding});
+        const Workspace work(*m_engine, m_embedding, pass.keepsForBackward);
+        stream.residual_MC = work.kept({pass.rows(), m_shape.hidden});
+        ops::embedding(stream.residual_MC, m_engine->parameter(m_embedding, kEmbeddingWeight), tokens_M);
+    }
+    m_engine->release(m_embedding);
+    for (size_t i = 0; i < m_blocks.size(); ++i) {
+        const Block &block = m_blocks[i];
+        const bool isLast = i + 1 == m_blocks.size();
+        if (isLast && m_shape.tiedEmbeddings)
+            m_engine->acquire(block.unit(), Phase::Forward, {m_headUnit, m_embedding});
+        else
+            m_engine->acquire(block.unit(), Phase::Forward, {block.unit() + 1});
+        {
+            const observe::SpanScope span(observer, {"forward", SpanCategory::Compute, Phase::Forward, block.unit()});
+            stream = block.forward(pass, stream, saved[i]);
+        }
+        // The last block's backward is the next that blocks do, so its parameters stay.
+        m_engine->release(block.unit(), isLast && pass.keepsForBackward);
+        if (!pass.keepsForBackward)
+            saved[i] = {};
+        observer.sampleMemory();
+    }
+    return stream;
+}
+
+Head::Result Decoder::runHead(const PassShape &pass, Stream &stream, const at::Tensor &targets_M, double lossScale,
+                              bool backward)
+{
+    const Phase phase = backward ? Phase::Backward : Phase::Forward;
+    m_engine->acquire(m_headUnit, Phase::Forward);
+    if (m_shape.tiedEmbeddings)
+        m_engine->acquire(m_embedding, Phase::Forward);
+    Head::Result result;
+    {
+        const observe::SpanScope span(m_engine->observer(), {"loss", SpanCategory::Compute, phase, m_headUnit});
+        result = m_head->run(pass, stream, targets_M, lossScale, backward);
+        stream = {};
+    }
+    m_engine->release(m_headUnit);
+    if (m_shape.tiedEmbeddings)
+        m_engine->release(m_embedding);
+    if (backward)
+        m_engine->reduce(m_headUnit);
+    m_engine->observer().sampleMemory();
+    return result;
+}
+
+void Decoder::backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const at::Tensor &tokens_M,
+                            std::vector<BlockSaved> &saved)
+{
+    observe::Observer &observer = m_engine->observer();
+    for (size_t i = m_blocks.size(); i-- > 0;) {
+        const Block &block = m_blocks[i];
+        if (i > 0)
+            m_engine->acquire(block.unit(), Phase::Backward, {block.unit() - 1});
+        else
+            m_engine->acquire(block.unit(), Phase::Backward);
+        {
+            const observe::SpanScope span(observer, {"backward", SpanCategory::Compute, Phase::Backward, block.unit()});
+            block.backward(pass, d_MC, saved[i]);
+        }
+        m_engine->release(block.unit());
+        m_engine->reduce(block.unit());
+        observer.sampleMemory();
+    }
+    {
+        // Needs no parameters. Where tied, this is the weight's last use, and the gradient of the head is there
+        // already.
+        const observe::SpanScope span(observer, {"backward", SpanCategory::Compute, Phase::Backward, m_embedding});
+        const Workspace work(*m_engine, m_embedding, false);
+        ops::embeddingBackward(m_engine->gradient(m_embedding, kEmbeddingWeight), d_MC, tokens_M);
+    }
+    m_engine->reduce(m_embedding);
+    observer.sampleMemory();
+}
+
+} // namespace shardscope::model

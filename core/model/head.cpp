@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/head.h"
+
+#include "core/model/ops.h"
+#include "core/model/workspace.h"
+
+#include <ATen/ATen.h>
+#include <algorithm>
+
+namespace shardscope::model {
+
+/// Bytes of logits that exist at once. On a GPU large enough for full speed of the products; on a CPU small enough for
+/// the caches, yet large enough that the output weight's gradient is not passed over too often.
+static constexpr int64_t kLogitBytesCuda = int64_t{256} << 20;
+static constexpr int64_t kLogitBytesCpu = int64_t{64} << 20;
+static constexpr int64_t kRowMultiple = 128;
+/// Parameter of the head, in the order of core/shapes.
+static constexpr size_t kNorm = 0;
+
+static int64_t chunkRows(const at::Tensor &y_MC, int64_t vocabulary)
+{
+    const int64_t bytes = y_MC.is_cuda() ? kLogitBytesCuda : kLogitBytesCpu;
+    const int64_t rows = bytes / (vocabulary * static_cast<int64_t>(y_MC.element_size()));
+    return std::clamp(rows / kRowMultiple * kRowMultiple, kRowMultiple, std::max(kRowMultiple, y_MC.size(0)));
+}
+
+Head::Result Head::run(const PassShape &pass, const Stream &in, const at::Tensor &targets_M, double lossScale,
+                       bool backward) const
+{
+    const Workspace work(m_engine, m_unit, false);
+    const Phase phase = backward ? Phase::Backward : Phase::Forward;
+    const shapes::ModelShape &model = *pass.model;
+    const int64_t rows = pass.rows();
+    const at::Tensor norm_C = m_engine.parameter(m_unit, kNorm);
+    const at::Tensor y_MC = work.temporary({rows, model.hidden});
+    const at::Tensor input_MC = work.temporary({rows, model.hidden});
+    const at::Tensor rstd_M = work.temporaryFp32({rows});
+    ops::rmsNorm(y_MC, rstd_M, input_MC, in.residual_MC, in.delta_MC, norm_C, model.normEps);
+
+    const at::Tensor losses_M = work.temporaryFp32({rows});
+    const int64_t step = chunkRows(y_MC, model.vocabulary);
+    const at::Tensor logits = work.temporary({std::min(step, rows), model.vocabulary});
+    for (int64_t start = 0; start < rows; start += step) {
+        const observe::SpanScope span(m_engine.observer(), {"loss_chunk", SpanCategory::Compute, phase, m_unit});
+        const int64_t count = std::min(step, rows - start);
+        runChunk(y_MC.narrow(0, start, count), logits.narrow(0, 0, count), losses_M.narrow(0, start, count),
+                 targets_M.narrow(0, start, count), lossScale, backward);
+    }
+    Result result;
+    result.loss = losses_M.sum(at::kDouble).mul_(lossScale);
+    if (backward) {
+        result.d_MC = work.temporary({rows, model.hidden}); // y holds its own gradient by now
+        ops::rmsNormBackward(result.d_MC, m_engine.gradient(m_unit, kNorm), y_MC, input_MC, norm_C, rstd_M, {});
+    }
+    return result;
+}
+
+/// One chunk: its rows of y become their gradient.
+void Head::runChunk(const at::Tensor &y_MC, const at::Tensor &logits_MV, const at::Tensor &losses_M,
+                    const at::Tensor &targets_M, double lossScale, bool backward) const
+{
+    const at::Tensor weight_VC = m_engine.parameter(m_weightUnit, m_weightIndex);
+    ops::linear(logits_MV, y_MC, weight_VC);
+    if (!backward)
+        return ops::crossEntropyLoss(logits_MV, losses_M, targets_M);
+    ops::crossEntropy(logits_MV, losses_M, targets_M, lossScale);
+    ops::linearBackwardWeight(m_engine.gradient(m_weightUnit, m_weightIndex), logits_MV, y_MC);
+    ops::linearBackwardInput(y_MC, logits_MV, weight_VC);
+}
+
+} // namespace shardscope::model

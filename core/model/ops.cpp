@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/ops.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace shardscope::model::ops {
+
+using GradientPlace = engine::Engine::GradientPlace;
+
+/// Rows that one CPU thread takes at least.
+static constexpr int64_t kRowGrain = 16;
+
+static Precision precisionOf(const at::Tensor &tensor)
+{
+    return tensor.scalar_type() == at::kBFloat16 ? Precision::Bf16 : Precision::Fp32;
+}
+
+static void *currentStream()
+{
+    return c10::cuda::getCurrentCUDAStream().stream();
+}
+
+static const void *dataOf(const at::Tensor &tensor)
+{
+    return tensor.defined() ? tensor.const_data_ptr() : nullptr;
+}
+
+static void *mutableDataOf(const at::Tensor &tensor)
+{
+    return tensor.defined() ? tensor.mutable_data_ptr() : nullptr;
+}
+
+/// The address of a row of a contiguous matrix.
+static const void *rowOf(const at::Tensor &matrix, int64_t row)
+{
+    if (!matrix.defined())
+        return nullptr;
+    return static_cast<const char *>(matrix.const_data_ptr()) + row * matrix.size(-1) * matrix.element_size();
+}
+
+static void *mutableRowOf(const at::Tensor &matrix, int64_t row)
+{
+    return const_cast<void *>(rowOf(matrix, row));
+}
+
+void rmsNorm(const at::Tensor &y_MC, const at::Tensor &rstd_M, const at::Tensor &sum_MC, const at::Tensor &x_MC,
+             const at::Tensor &residual_MC, const at::Tensor &weight_C, double eps)
+{
+    const Precision precision = precisionOf(x_MC);
+    const int64_t width = x_MC.size(-1);
+    float *rstd = rstd_M.mutable_data_ptr<float>();
+    if (x_MC.is_cuda()) {
+        kernels::cuda::rmsNormForward(precision, mutableDataOf(y_MC), rstd, mutableDataOf(sum_MC), dataOf(x_MC),
+                                      dataOf(residual_MC), dataOf(weight_C), x_MC.size(0), width,
+                                      static_cast<float>(eps), currentStream());
+        return;
+    }
+    at::parallel_for(0, x_MC.size(0), kRowGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::rmsNormForward(precision, mutableRowOf(y_MC, begin), rstd + begin, mutableRowOf(sum_MC, begin),
+                                     rowOf(x_MC, begin), rowOf(residual_MC, begin), dataOf(weight_C), end - begin,
+                                     width, static_cast<float>(eps));
+    });
+}
+
+/// Threads that share the rows each sum the weight's gradient in a row of their own; these are added in order.
+static void rmsNormBackwardOnCpu(const at::Tensor &dx_MC, const at::Tensor &grad_C, const at::Tensor &dy_MC,
+                                 const at::Tensor &x_MC, const at::Tensor &weight_C, const at::Tensor &rstd_M,
+                                 const at::Tensor &addend_MC)
+{
+    const int64_t rows = x_MC.size(0);
+    const int64_t width = x_MC.size(1);
+    const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(at::get_num_threads(), rows / kRowGrain));
+    const at::Tensor partial = parts == 1 ? grad_C.view({1, width}) : at::zeros({parts, width}, grad_C.options());
+    at::parallel_for(0, parts, 1, [&](int64_t firstPart, int64_t endPart) {
+        for (int64_t part = firstPart; part < endPart; ++part) {
+            const int64_t begin = rows * part / parts;
+            const int64_t end = rows * (part + 1) / parts;
+            kernels::cpu::rmsNormBackward(precisionOf(x_MC), mutableRowOf(dx_MC, begin),
+                                          partial.mutable_data_ptr<float>() + part * width, rowOf(dy_MC, begin),
+                                          rowOf(x_MC, begin), dataOf(weight_C), rstd_M.const_data_ptr<float>() + begin,
+                                          rowOf(addend_MC, begin), end - begin, width);
+        }
+    });
+    if (parts > 1)
+        at::Tensor(grad_C).add_(partial.sum(0));
+}
+
+void rmsNormBackward(const at::Tensor &dx_MC, const GradientPlace &place, const at::Tensor &dy_MC,
+                     const at::Tensor &x_MC, const at::Tensor &weight_C, const at::Tensor &rstd_M,
+                     const at::Tensor &addend_MC)
+{
+    at::Tensor grad_C = place.grad;
+    if (!place.accumulate)
+        grad_C.zero_();
+    if (!x_MC.is_cuda()) {
+        rmsNormBackwardOnCpu(dx_MC, grad_C, dy_MC, x_MC, weight_C, rstd_M, addend_MC);
+        return;
+    }
+    const int64_t width = x_MC.size(1);
+    const at::Tensor scratch = at::empty({kernels::cuda::rmsNormBackwardScratch(width)}, grad_C.options());
+    kernels::cuda::rmsNormBackward(precisionOf(x_MC), mutableDataOf(dx_MC), grad_C.mutable_data_ptr<float>(),
+                                   dataOf(dy_MC), dataOf(x_MC), dataOf(weight_C), rstd_M.const_data_ptr<float>(),
+                                   dataOf(addend_MC), scratch.mutable_data_ptr<float>(), x_MC.size(0), width,
+                                   currentStream());
+}
+
+void rope(const at::Tensor &qkv, const at::Tensor &cosine_TH, const at::Tensor &sine_TH,
+          const kernels::QkvLayout &layout)
+{
+    const float *cosine = cosine_TH.const_data_ptr<float>();
+    const float *sine = sine_TH.const_data_ptr<float>();
+    if (qkv.is_cuda()) {
+        kernels::cuda::ropeForward(precisionOf(qkv), mutableDataOf(qkv), cosine, sine, layout, currentStream());
+        return;
+    }
+    at::parallel_for(0, layout.batch * layout.positions, kRowGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::ropeForward(precisionOf(qkv), mutableDataOf(qkv), cosine, sine, layout, begin, end - begin);
+    });
+}
+
+static kernels::HeadsView viewOf(const at::Tensor &heads)
+{
+    TORCH_CHECK(heads.dim() == 4 && heads.stride(3) == 1, "heads must be [B, H, T, D] with contiguous D");
+    return {heads.const_data_ptr(), heads.stride(0), heads.stride(1), heads.stride(2)};
+}
+
+void ropeBackward(const at::Tensor &dqkv, const at::Tensor &dq, const at::Tensor &dk, const at::Tensor &dv,
+                  const at::Tensor &cosine_TH, const at::Tensor &sine_TH, const kernels::QkvLayout &layout)
+{
+    const float *cosine = cosine_TH.const_data_ptr<float>();
+    const float *sine = sine_TH.const_data_ptr<float>();
+    const kernels::HeadsView q = viewOf(dq);
+    const kernels::HeadsView k = viewOf(dk);
+    const kernels::HeadsView v = viewOf(dv);
+    if (dqkv.is_cuda()) {
+        kernels::cuda::ropeBackward(precisionOf(dqkv), mutableDataOf(dqkv), q, k, v, cosine, sine, layout,
+                                    currentStream());
+        return;
+    }
+    at::parallel_for(0, layout.batch * layout.positions, kRowGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::ropeBackward(precisionOf(dqkv), mutableDataOf(dqkv), q, k, v, cosine, sine, layout, begin,
+                                   end - begin);
+    });
+}
+
+void swiglu(const at::Tensor &h_MF, const at::Tensor &gateUp_MF2)
+{
+    const int64_t rows = h_MF.size(0);
+    const int64_t width = h_MF.size(1);
+    if (h_MF.is_cuda()) {
+        kernels::cuda::swigluForward(precisionOf(h_MF), mutableDataOf(h_MF), dataOf(gateUp_MF2), rows, width,
+                                     currentStream());
+        return;
+    }
+    at::parallel_for(0, rows, kRowGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::swigluForward(precisionOf(h_MF), mutableRowOf(h_MF, begin), rowOf(gateUp_MF2, begin), end - begin,
+                                    width);
+    });
+}
+
+void swigluBackward(const at::Tensor &dGateUp_MF2, const at::Tensor &h_MF, const at::Tensor &dh_MF,
+                    const at::Tensor &gateUp_MF2)
+{
+    const int64_t rows = dh_MF.size(0);
+    const int64_t width = dh_MF.size(1);
+    if (dh_MF.is_cuda()) {
+        kernels::cuda::swigluBackward(precisionOf(dh_MF), mutableDataOf(dGateUp_MF2), mutableDataOf(h_MF),
+                                      dataOf(dh_MF), dataOf(gateUp_MF2), rows, width, currentStream());
+        return;
+    }
+    at::parallel_for(0, rows, kRowGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::swigluBackward(precisionOf(dh_MF), mutableRowOf(dGateUp_MF2, begin), mutableRowOf(h_MF, begin),
+                                     rowOf(dh_MF, begin), rowOf(gateUp_MF2, begin), end - begin, width);
+    });
+}
+
+void crossEntropy(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M, double scale)
+{
+    const int64_t rows = logits_MV.size(0);
+    const int64_t vocabulary = logits_MV.size(1);
+    float *losses = losses_M.mutable_data_ptr<float>();
+    const int64_t *targets = targets_M.const_data_ptr<int64_t>();
+    const auto factor = static_cast<float>(scale);
+    if (logits_MV.is_cuda()) {
+        kernels::cuda::crossEntropy(precisionOf(logits_MV), mutableDataOf(logits_MV), losses, targets, rows, vocabulary,
+                                    factor, currentStream());
+        return;
+    }
+    at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+        kernels::cpu::crossEntropy(precisionOf(logits_MV), mutableRowOf(logits_MV, begin), losses + begin,
+                                   targets + begin, end - begin, vocabulary, factor);
+    });
+}
+
+void crossEntropyLoss(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M)
+{
+    const int64_t rows = logits_MV.size(0);
+    const int64_t vocabulary = logits_MV.size(1);
+    float *losses = losses_M.mutable_data_ptr<float>();
+    const int64_t *targets = targets_M.const_data_ptr<int64_t>();
+    if (logits_MV.is_cuda()) {
+        kernels::cuda::crossEntropyLoss(precisionOf(logits_MV), dataOf(logits_MV), losses, targets, rows, vocabulary,
+                                        currentStream());
+        return;
+    }
+    at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+        kernels::cpu::crossEntropyLoss(precisionOf(logits_MV), rowOf(logits_MV, begin), losses + begin, targets + begin,
+                                       end - begin, vocabulary);
+    });
+}
+
+void embedding(const at::Tensor &x_MC, const at::Tensor &weight_VC, const at::Tensor &tokens_M)
+{
+    at::Tensor out = x_MC;
+    at::index_select_out(out, weight_VC, 0, tokens_M);
+}
+
+void embeddingBackward(const GradientPlace &place, const at::Tensor &dx_MC, const at::Tensor &tokens_M)
+{
+    at::Tensor grad_VC = place.grad;
+    if (!place.accumulate)
+        grad_VC.zero_();
+    const Precision precision = precisionOf(dx_MC);
+    const int64_t rows = dx_MC.size(0);
+    const int64_t width = dx_MC.size(1);
+    float *grad = grad_VC.mutable_data_ptr<float>();
+    const int64_t *tokens = tokens_M.const_data_ptr<int64_t>();
+    if (!dx_MC.is_cuda())
+        kernels::cpu::embeddingBackward(precision, grad, dataOf(dx_MC), tokens, rows, width);
+    else if (at::globalContext().deterministicAlgorithms())
+        grad_VC.index_put_({tokens_M}, dx_MC.to(at::kFloat), true); // sorts, so the sums have an order
+    else
+        kernels::cuda::embeddingBackward(precision, grad, dataOf(dx_MC), tokens, rows, width, currentStream());
+}
+
+void linear(const at::Tensor &y_MO, const at::Tensor &x_MI, const at::Tensor &weight_OI)
+{
+    at::Tensor out = y_MO;
+    at::mm_out(out, x_MI, weight_OI.t());
+}
+
+void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const at::Tensor &weight_OI, bool accumulate)
+{
+    at::Tensor out = dx_MI;
+    if (accumulate)
+        at::addmm_out(out, out, dy_MO, weight_OI);
+    else
+        at::mm_out(out, dy_MO, weight_OI);
+}
+
+void linearBackwardWeight(const GradientPlace &place, const at::Tensor &dy_MO, const at::Tensor &x_MI)
+{
+    at::Tensor grad = place.grad;
+    const at::Tensor dy_OM = dy_MO.t();
+    if (x_MI.scalar_type() == at::kFloat) {
+        if (place.accumulate)
+            at::addmm_out(grad, grad, dy_OM, x_MI);
+        else
+            at::mm_out(grad, dy_OM, x_MI);
+    } else if (x_MI.is_cuda()) {
+        if (place.accumulate)
+            at::addmm_out(grad, grad, dy_OM, x_MI, at::kFloat);
+        else
+            at::mm_out(grad, dy_OM, x_MI, at::kFloat);
+    } else if (place.accumulate) {
+        grad.add_(at::mm(dy_OM, x_MI));
+    } else {
+        grad.copy_(at::mm(dy_OM, x_MI));
+    }
+}
+
+} // namespace shardscope::model::ops

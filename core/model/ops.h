@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder's operations on tensors, each on the device of its operands: the fused kernels, cut into rows for the
+// threads on the CPU, and matrix products. Data is in the compute dtype; statistics are fp32.
+// Shape suffixes: M rows (tokens), C width, F hidden of the feed-forward, O and I a weight's out and in, V vocabulary.
+#pragma once
+
+#include "core/engine/engine.h"
+#include "core/model/kernels/kernels.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace shardscope::model::ops {
+
+/// y_MC = norm(x_MC + residual_MC) · weight_C, rstd_M the reciprocal deviations. sum_MC receives x + residual; it and
+/// residual_MC may be undefined together.
+void rmsNorm(const at::Tensor &y_MC, const at::Tensor &rstd_M, const at::Tensor &sum_MC, const at::Tensor &x_MC,
+             const at::Tensor &residual_MC, const at::Tensor &weight_C, double eps);
+/// dx_MC = addend_MC + the norm's gradient for dy_MC; addend_MC may be undefined, or dx_MC itself. The weight's
+/// gradient goes to place.
+void rmsNormBackward(const at::Tensor &dx_MC, const engine::Engine::GradientPlace &place, const at::Tensor &dy_MC,
+                     const at::Tensor &x_MC, const at::Tensor &weight_C, const at::Tensor &rstd_M,
+                     const at::Tensor &addend_MC);
+
+/// Rotates q and k in packed rows, in place.
+void rope(const at::Tensor &qkv, const at::Tensor &cosine_TH, const at::Tensor &sine_TH,
+          const kernels::QkvLayout &layout);
+/// dq, dk, dv as [B, heads, T, headSize], the last dimension contiguous.
+void ropeBackward(const at::Tensor &dqkv, const at::Tensor &dq, const at::Tensor &dk, const at::Tensor &dv,
+                  const at::Tensor &cosine_TH, const at::Tensor &sine_TH, const kernels::QkvLayout &layout);
+
+/// gateUp_MF2: gate's F columns, then up's.
+void swiglu(const at::Tensor &h_MF, const at::Tensor &gateUp_MF2);
+/// dGateUp_MF2 may be gateUp_MF2; h_MF receives the forward's output again.
+void swigluBackward(const at::Tensor &dGateUp_MF2, const at::Tensor &h_MF, const at::Tensor &dh_MF,
+                    const at::Tensor &gateUp_MF2);
+
+/// logits_MV become their gradient, scaled; losses_M (fp32) are not scaled. Negative targets are not counted.
+void crossEntropy(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M, double scale);
+void crossEntropyLoss(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M);
+
+void embedding(const at::Tensor &x_MC, const at::Tensor &weight_VC, const at::Tensor &tokens_M);
+void embeddingBackward(const engine::Engine::GradientPlace &place, const at::Tensor &dx_MC, const at::Tensor &tokens_M);
+
+/// y_MO = x_MI · weight_OIᵀ.
+void linear(const at::Tensor &y_MO, const at::Tensor &x_MI, const at::Tensor &weight_OI);
+/// dx_MI = dy_MO · weight_OI, or added to it.
+void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const at::Tensor &weight_OI,
+                         bool accumulate = false);
+/// place (fp32) (+)= dy_MOᵀ · x_MI. On CUDA the product itself is fp32; on the CPU a bf16 product is rounded first, as
+/// PyTorch's own mixed precision does.
+void linearBackwardWeight(const engine::Engine::GradientPlace &place, const at::Tensor &dy_MO, const at::Tensor &x_MI);
+
+} // namespace shardscope::model::ops

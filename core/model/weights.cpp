@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/weights.h"
+
+#include "core/model/ops.h"
+
+namespace shardscope::model {
+
+/// Calls f(index of a parameter, its columns of a tensor whose columns are all outputs).
+template <typename F>
+static void forEachWeight(const WeightGroup &group, const at::Tensor &outputs, F f)
+{
+    int64_t column = 0;
+    for (size_t i = group.first; i < group.first + group.count; ++i) {
+        const int64_t width = group.engine.parameter(group.unit, i).size(0);
+        f(i, outputs.narrow(1, column, width));
+        column += width;
+    }
+}
+
+void WeightGroup::forward(const at::Tensor &y_MO, const at::Tensor &x_MI) const
+{
+    const at::Tensor whole = engine.fusedParameter(unit, first, count);
+    if (whole.defined())
+        return ops::linear(y_MO, x_MI, whole);
+    forEachWeight(*this, y_MO,
+                  [&](size_t i, const at::Tensor &columns) { ops::linear(columns, x_MI, engine.parameter(unit, i)); });
+}
+
+void WeightGroup::backwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO) const
+{
+    const at::Tensor whole = engine.fusedParameter(unit, first, count);
+    if (whole.defined())
+        return ops::linearBackwardInput(dx_MI, dy_MO, whole);
+    forEachWeight(*this, dy_MO, [&](size_t i, const at::Tensor &columns) {
+        ops::linearBackwardInput(dx_MI, columns, engine.parameter(unit, i), i > first);
+    });
+}
+
+void WeightGroup::backwardWeight(const at::Tensor &dy_MO, const at::Tensor &x_MI) const
+{
+    if (engine.fusedParameter(unit, first, count).defined())
+        return ops::linearBackwardWeight(engine.fusedGradient(unit, first, count), dy_MO, x_MI);
+    forEachWeight(*this, dy_MO, [&](size_t i, const at::Tensor &columns) {
+        ops::linearBackwardWeight(engine.gradient(unit, i), columns, x_MI);
+    });
+}
+
+} // namespace shardscope::model
