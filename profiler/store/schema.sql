@@ -124,6 +124,7 @@ CREATE TABLE step (
   peak_allocated_bytes            INTEGER,
   spans_kept                      INTEGER NOT NULL -- 0: the retention has deleted them
 );
+CREATE INDEX step_number ON step (process_id, number);
 
 CREATE TABLE span (              -- real traces repeat (lane, start)
   lane_id       INTEGER NOT NULL,
@@ -251,6 +252,7 @@ CREATE TABLE metric (            -- the unit is the end of the name: power_watts
   name_id    INTEGER NOT NULL,
   value      REAL    NOT NULL
 );
+CREATE INDEX metric_time ON metric (time_ns);
 
 CREATE TABLE event (
   process_id  INTEGER NOT NULL,

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/store/database_file.h"
+
+#include "profiler/store/rows.h"
+#include "profiler/store/sqlite_error.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <unistd.h>
+
+namespace shardscope::store {
+namespace {
+
+constexpr int kBusyTimeoutMs = 5000;
+/// Instructions of SQLite's machine between two looks at the token: well under a millisecond.
+constexpr int kCancelEvery = 20000;
+constexpr int kCopyTries = 5;
+
+std::filesystem::path logOf(const std::filesystem::path &database)
+{
+    return database.string() + "-wal";
+}
+
+int isCancelled(void *token)
+{
+    return static_cast<const CancelToken *>(token)->cancelled() ? 1 : 0;
+}
+
+std::string signatureOf(const std::filesystem::path &path)
+{
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error)
+        return "absent";
+    const auto time = std::filesystem::last_write_time(path, error).time_since_epoch().count();
+    return fmt::format("{}@{}", size, time);
+}
+
+Result<> copyFile(const std::filesystem::path &from, const std::filesystem::path &to)
+{
+    std::error_code error;
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
+    if (error)
+        return fail("Can't copy {} to {}: {}.", from.string(), to.string(), error.message());
+    // The copy keeps the rights of a file that may have been read-only.
+    std::filesystem::permissions(to, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, error);
+    return {};
+}
+
+} // namespace
+
+DatabaseFile::DatabaseFile(std::filesystem::path path, std::filesystem::path cacheFolder)
+    : m_path(std::move(path))
+    , m_cacheFolder(std::move(cacheFolder))
+    , m_readable(m_path)
+{
+}
+
+DatabaseFile::~DatabaseFile()
+{
+    m_connection.reset();
+    if (!m_copyFolder.empty()) {
+        std::error_code ignored;
+        std::filesystem::remove_all(m_copyFolder, ignored);
+    }
+}
+
+std::string DatabaseFile::signature() const
+{
+    return signatureOf(m_path) + "," + signatureOf(logOf(m_path));
+}
+
+Result<> DatabaseFile::copy()
+{
+    std::error_code error;
+    if (m_copyFolder.empty()) {
+        std::filesystem::create_directories(m_cacheFolder / "copies", error);
+        std::string pattern = (m_cacheFolder / "copies" / "XXXXXX").string();
+        if (!mkdtemp(pattern.data())) {
+            return fail("{} is in a folder that is not writable and has to be copied, but {} can't be made: {}.",
+                        m_path.string(), pattern, std::strerror(errno));
+        }
+        m_copyFolder = pattern;
+    }
+    m_readable = m_copyFolder / m_path.filename();
+    for (int attempt = 0; attempt < kCopyTries; ++attempt) {
+        const std::string before = signature();
+        std::filesystem::remove(m_readable.string() + "-shm", error);
+        std::filesystem::remove(logOf(m_readable), error);
+        // The log first: a checkpoint between the two copies then only repeats what the database already has.
+        if (std::filesystem::exists(logOf(m_path), error)) {
+            if (auto copied = copyFile(logOf(m_path), logOf(m_readable)); !copied)
+                return copied;
+        }
+        if (auto copied = copyFile(m_path, m_readable); !copied)
+            return copied;
+        m_copiedSignature = before;
+        if (signature() == before)
+            return {};
+    }
+    return {}; // written to all the time: the log's own checksums say where it ends
+}
+
+tl::expected<void, FileError> DatabaseFile::prepare()
+{
+    if (!m_copyFolder.empty() && signature() != m_copiedSignature) {
+        m_connection.reset();
+        if (auto copied = copy(); !copied)
+            return tl::unexpected(FileError{FileTrouble::Unreadable, copied.error().text});
+    }
+    try {
+        return checkVersion();
+    } catch (const SQLite::Exception &exception) {
+        // What SQLite says where it can't make or use the `-shm` of a database that has a log. Looking at the file
+        // first instead would drop the locks that this process may have on it.
+        const int code = exception.getErrorCode();
+        if (!m_copyFolder.empty() || (code != SQLITE_CANTOPEN && code != SQLITE_READONLY))
+            return tl::unexpected(FileError{FileTrouble::Unreadable, explain(m_path, exception)});
+    }
+    m_connection.reset();
+    if (auto copied = copy(); !copied)
+        return tl::unexpected(FileError{FileTrouble::Unreadable, copied.error().text});
+    try {
+        return checkVersion();
+    } catch (const SQLite::Exception &exception) {
+        return tl::unexpected(FileError{FileTrouble::Unreadable, explain(m_path, exception)});
+    }
+}
+
+tl::expected<void, FileError> DatabaseFile::checkVersion()
+{
+    Access access(*this, nullptr);
+    SQLite::Database &database = access.database();
+    const int application = database.execAndGet("PRAGMA application_id").getInt();
+    const int version = database.execAndGet("PRAGMA user_version").getInt();
+    if (application != kApplicationId) {
+        const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+        if (empty)
+            return tl::unexpected(FileError{FileTrouble::NotReady, fmt::format("{} is still empty.", m_path.string())});
+        return tl::unexpected(
+            FileError{FileTrouble::Unreadable,
+                      fmt::format("{} is a database, but not a recording of Shardscope.", m_path.string())});
+    }
+    if (version > kSchemaVersion) {
+        return tl::unexpected(
+            FileError{FileTrouble::Newer, fmt::format("{} was written by a newer Shardscope (schema version {}); this "
+                                                      "one reads up to version {}. Update it to open this recording.",
+                                                      m_path.string(), version, kSchemaVersion)});
+    }
+    return {};
+}
+
+void DatabaseFile::open()
+{
+    // A copy is our own: it is opened for writing, so that SQLite can bring its log in order.
+    const int flags = (m_copyFolder.empty() ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE) | SQLite::OPEN_NOMUTEX;
+    auto connection = std::make_unique<SQLite::Database>(m_readable.string(), flags, kBusyTimeoutMs);
+    m_mayBeWritten =
+        m_copyFolder.empty() && connection->execAndGet("PRAGMA journal_mode").getString() == std::string("wal");
+    m_connection = std::move(connection);
+}
+
+DatabaseFile::Access::Access(DatabaseFile &file, const CancelToken *cancel)
+    : m_file(file)
+{
+    if (!file.m_connection)
+        file.open();
+    if (cancel) {
+        sqlite3_progress_handler(file.m_connection->getHandle(), kCancelEvery, isCancelled,
+                                 const_cast<CancelToken *>(cancel));
+    }
+}
+
+DatabaseFile::Access::~Access()
+{
+    sqlite3_progress_handler(m_file.m_connection->getHandle(), 0, nullptr, nullptr);
+    if (m_file.m_mayBeWritten)
+        m_file.m_connection.reset();
+}
+
+} // namespace shardscope::store
