@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/control/protocol.h"
+#include "core/control/rank_messages.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace shardscope;
+using namespace shardscope::control;
+using testing::HasSubstr;
+
+TEST(RankMessages, comeBackFromTheirLines)
+{
+    const std::vector<RankMessage> messages = {ReadyMessage{42, 1, 20, "cpu"},
+                                               StepMessage{3, 20, 2.5, std::nullopt, 1024, 5'000'000, 1 << 20, 7, 99},
+                                               PausedMessage{4},
+                                               RunningMessage{4},
+                                               CheckpointMessage{5, "/a \"b\"/ü"},
+                                               WarningMessage{"two\nlines"},
+                                               FailureMessage{"why", 3, true, 12}};
+    for (const RankMessage &message : messages) {
+        const std::string line = toLine(message);
+        EXPECT_EQ(line.find('\n'), std::string::npos);
+        const auto read = messageFromLine(line);
+        ASSERT_TRUE(read) << line;
+        EXPECT_EQ(toLine(*read), line);
+        EXPECT_EQ(read->index(), message.index());
+    }
+}
+
+TEST(RankMessages, aLossThatIsNoNumberIsNotMeasured)
+{
+    StepMessage step;
+    step.loss = std::nan("");
+    const auto read = messageFromLine(toLine(RankMessage{step}));
+    ASSERT_TRUE(read);
+    EXPECT_FALSE(std::get<StepMessage>(*read).loss);
+}
+
+TEST(RankMessages, garbageIsAnErrorAndNoMessage)
+{
+    for (const char *line : {"", "{", "[]", "null", "{\"type\":\"dance\"}", "{\"type\":5}", "\xff\xfe"})
+        EXPECT_FALSE(messageFromLine(line)) << line;
+    EXPECT_FALSE(commandFromLine("{\"command\":\"dance\"}"));
+}
+
+TEST(Commands, comeBackFromTheirLines)
+{
+    for (Command command : {Command::Pause, Command::Unpause, Command::Checkpoint, Command::Stop})
+        EXPECT_EQ(commandFromLine(toLine(command)).value(), command);
+}
+
+TEST(Protocol, requestsComeBackFromTheirLines)
+{
+    const auto request = requestFromLine(toLine(Request{7, RequestKind::StopNow}));
+    ASSERT_TRUE(request);
+    EXPECT_EQ(request->id, 7);
+    EXPECT_EQ(request->kind, RequestKind::StopNow);
+}
+
+TEST(Protocol, refusedRequestsKeepTheirId)
+{
+    const auto unknown = requestFromLine(R"({"version":1,"id":9,"command":"dance"})");
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().id, 9);
+    EXPECT_THAT(unknown.error().text, HasSubstr("dance"));
+    const auto newer = requestFromLine(R"({"version":2,"id":3,"command":"pause"})");
+    ASSERT_FALSE(newer);
+    EXPECT_THAT(newer.error().text, HasSubstr("version 2"));
+    EXPECT_FALSE(requestFromLine("pause"));
+}
+
+TEST(Protocol, repliesAndEventsAreToldApart)
+{
+    const auto good = incomingFromLine(toLine(Reply{1, true, {}, {{"step", 4}}}));
+    ASSERT_TRUE(good && good->reply);
+    EXPECT_EQ(good->reply->result["step"], 4);
+    const auto bad = incomingFromLine(toLine(Reply{2, false, "no", {}}));
+    ASSERT_TRUE(bad && bad->reply);
+    EXPECT_FALSE(bad->reply->ok);
+    EXPECT_EQ(bad->reply->error, "no");
+    const auto event = incomingFromLine(toLine(Event{"step", {{"step", 5}}}));
+    ASSERT_TRUE(event && event->event);
+    EXPECT_EQ(event->event->name, "step");
+    EXPECT_EQ(event->event->data["step"], 5);
+}
