@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launch/command_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace shardscope;
+using shardscope::control::Command;
+using shardscope::launch::CommandQueue;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CommandQueueTest : public testing::Test
+{
+protected:
+    void add(Command command)
+    {
+        queue.add(command, [this, command](const Result<nlohmann::json> &result) {
+            answers.push_back(std::string(toText(command)) + ": " + (result ? result->dump() : result.error().text));
+        });
+    }
+
+    std::vector<std::string> sent;
+    std::vector<std::string> answers;
+    CommandQueue queue{2, [this](Command command, CommandQueue::Recipients recipients) {
+                           sent.push_back(std::string(toText(command)) +
+                                          (recipients == CommandQueue::Recipients::All ? " to all" : " to rank 0"));
+                       }};
+};
+
+TEST_F(CommandQueueTest, isPausedWhenEveryRankSaidSo)
+{
+    add(Command::Pause);
+    EXPECT_THAT(sent, ElementsAre("pause to rank 0"));
+    queue.rankPaused(0, 7);
+    EXPECT_THAT(answers, IsEmpty());
+    EXPECT_FALSE(queue.paused());
+    queue.rankPaused(1, 7);
+    EXPECT_TRUE(queue.paused());
+    EXPECT_THAT(answers, ElementsAre("pause: {\"step\":7}"));
+}
+
+TEST_F(CommandQueueTest, holdsCommandsBackUntilTheOneBeforeIsInForce)
+{
+    add(Command::Pause);
+    add(Command::Checkpoint);
+    add(Command::Unpause);
+    add(Command::Stop);
+    EXPECT_THAT(sent, ElementsAre("pause to rank 0"));
+    queue.rankPaused(0, 3);
+    EXPECT_EQ(sent.size(), 1u) << "rank 1 does not wait on its channel yet";
+    queue.rankPaused(1, 3);
+    EXPECT_THAT(sent, ElementsAre("pause to rank 0", "checkpoint to all"));
+    queue.checkpointWritten(3, "/c");
+    EXPECT_EQ(sent.back(), "unpause to all");
+    queue.rankRuns(1, 3);
+    EXPECT_EQ(sent.back(), "unpause to all");
+    queue.rankRuns(0, 3);
+    EXPECT_EQ(sent.back(), "stop to rank 0");
+    EXPECT_EQ(answers.size(), 3u);
+    queue.runEnded({{"state", "done"}}, "over");
+    EXPECT_EQ(answers.back(), "stop: {\"state\":\"done\"}");
+}
+
+TEST_F(CommandQueueTest, answersAtOnceWhereNothingIsToBeDone)
+{
+    add(Command::Unpause);
+    EXPECT_THAT(sent, IsEmpty());
+    EXPECT_EQ(answers.size(), 1u);
+    add(Command::Pause);
+    queue.rankPaused(0, 4);
+    queue.rankPaused(1, 4);
+    add(Command::Pause);
+    EXPECT_THAT(sent, ElementsAre("pause to rank 0"));
+    EXPECT_EQ(answers.back(), "pause: {\"step\":4}");
+}
+
+TEST_F(CommandQueueTest, takesNothingButStopsWhileItStops)
+{
+    add(Command::Stop);
+    EXPECT_TRUE(queue.stopping());
+    add(Command::Pause);
+    EXPECT_THAT(answers, ElementsAre("pause: The run is stopping."));
+    add(Command::Stop);
+    EXPECT_THAT(sent, ElementsAre("stop to rank 0")) << "once is enough";
+    queue.runEnded({}, "over");
+    EXPECT_EQ(answers.size(), 3u);
+}
+
+TEST_F(CommandQueueTest, refusesWhatTheEndOfTheRunOvertook)
+{
+    add(Command::Pause);
+    queue.rankPaused(0, 9);
+    queue.runEnded({}, "The run has failed: rank 1 died.");
+    EXPECT_THAT(answers, ElementsAre("pause: The run has failed: rank 1 died."));
+}

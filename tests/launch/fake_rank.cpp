@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank without a model, for tests of the supervisor: it speaks the real channel and behaves as FAKE_RANK tells it, a
+// list of words separated by spaces:
+//   die@S=SIGNAL       raise SIGNAL after step S            exit@S=CODE   exit with CODE after step S, without a
+//   message fail@S=TEXT_WITH_UNDERSCORES   say a failure after step S, then exit with 1 collective@S       say a
+//   failure in a collective after step S, then exit with 1 hang@S             after step S do nothing more, and ignore
+//   SIGTERM rank=R             the words after it are for rank R alone; before the first one they are for all
+// FAKE_STEPS (default 5) and FAKE_STEP_MS (default 20) say how many steps and how long one takes. As real ranks do,
+// they meet once a step (in a file that all map), and rank 0's command word is in force two steps later.
+#include "core/base/clock.h"
+#include "core/control/rank_channel.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace shardscope;
+using namespace shardscope::control;
+
+static int number(const char *variable, int otherwise)
+{
+    const char *text = std::getenv(variable);
+    return text && *text ? std::atoi(text) : otherwise;
+}
+
+/// What to do after a step: "die" → "9".
+using Deeds = std::multimap<int, std::pair<std::string, std::string>>;
+
+static Deeds readDeeds(int rank)
+{
+    Deeds deeds;
+    const char *text = std::getenv("FAKE_RANK");
+    std::istringstream words(text ? text : "");
+    int forRank = -1;
+    for (std::string word; words >> word;) {
+        if (word.starts_with("rank=")) {
+            forRank = std::stoi(word.substr(5));
+            continue;
+        }
+        const size_t at = word.find('@');
+        const size_t equals = word.find('=');
+        const int step = std::stoi(word.substr(at + 1));
+        const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+        if (forRank < 0 || forRank == rank)
+            deeds.emplace(step, std::pair(word.substr(0, at), value));
+    }
+    return deeds;
+}
+
+/// Where the ranks meet: what each has reached, and the command word.
+struct Meeting
+{
+    std::atomic<int> steps[8];
+    std::atomic<int> command; ///< 1 + control::Command
+    std::atomic<int> inForce; ///< after this step
+};
+
+static Meeting *openMeeting(const fs::path &path)
+{
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0 || ::ftruncate(fd, sizeof(Meeting)) != 0)
+        std::abort();
+    void *memory = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ::close(fd);
+    return memory == MAP_FAILED ? nullptr : static_cast<Meeting *>(memory);
+}
+
+class FakeRank
+{
+public:
+    FakeRank(const fs::path &attempt, fs::path run)
+        : m_rank(number("RANK", -1))
+        , m_ranks(number("WORLD_SIZE", -1))
+        , m_steps(number("FAKE_STEPS", 5))
+        , m_meeting(openMeeting(attempt / "fake-meeting"))
+        , m_run(std::move(run))
+        , m_deeds(readDeeds(m_rank))
+        , m_channel(RankChannel::fromEnvironment())
+    {
+    }
+
+    int train()
+    {
+        std::printf("rank %d of %d begins\n", m_rank, m_ranks);
+        std::fflush(stdout);
+        m_channel->send(ReadyMessage{::getpid(), 1, m_steps, "cpu"});
+        for (int step = 1; step <= m_steps; ++step) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(number("FAKE_STEP_MS", 20)));
+            meet(step);
+            m_channel->send(StepMessage{.step = step,
+                                        .steps = m_steps,
+                                        .loss = 10.0 / step,
+                                        .tokens = 100,
+                                        .stepNs = 1'000'000,
+                                        .peakAllocatedBytes = 1000 * (m_rank + 1),
+                                        .exposedCommunicationNs = 250'000,
+                                        .wallNs = realtimeNs()});
+            act(step);
+            if (takeCommand(step))
+                return 0;
+        }
+        return 0;
+    }
+
+private:
+    void meet(int step);
+    void act(int step);
+    bool takeCommand(int step);
+    void checkpoint(int step);
+
+    int m_rank;
+    int m_ranks;
+    int m_steps;
+    Meeting *m_meeting;
+    fs::path m_run;
+    Deeds m_deeds;
+    std::unique_ptr<RankChannel> m_channel;
+};
+
+/// A collective: waits for all, for ever where one has died.
+void FakeRank::meet(int step)
+{
+    m_meeting->steps[m_rank] = step;
+    for (int rank = 0; rank < m_ranks; ++rank) {
+        while (m_meeting->steps[rank] < step)
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+}
+
+void FakeRank::act(int step)
+{
+    const auto [first, last] = m_deeds.equal_range(step);
+    for (auto deed = first; deed != last; ++deed) {
+        const auto &[what, value] = deed->second;
+        std::fprintf(stderr, "rank %d: %s after step %d\n", m_rank, what.c_str(), step);
+        if (what == "die")
+            ::raise(std::stoi(value));
+        if (what == "exit") {
+            m_channel.reset();
+            ::_exit(std::stoi(value));
+        }
+        if (what == "fail" || what == "collective") {
+            m_channel->send(FailureMessage{value, 1, what == "collective", realtimeNs()});
+            m_channel.reset();
+            ::_exit(1);
+        }
+        if (what == "hang") {
+            ::signal(SIGTERM, SIG_IGN);
+            for (;;)
+                ::pause();
+        }
+    }
+}
+
+void FakeRank::checkpoint(int step)
+{
+    const fs::path folder = m_run / "checkpoints" / fmt::format("step-{:06}", step);
+    if (m_rank != 0)
+        return;
+    fs::create_directories(folder);
+    std::ofstream(folder / "manifest.json") << "{}\n";
+    m_channel->send(CheckpointMessage{step, folder.string()});
+}
+
+/// True where the run is to end.
+bool FakeRank::takeCommand(int step)
+{
+    if (m_rank == 0 && m_meeting->inForce < step) {
+        if (const auto command = m_channel->poll()) {
+            m_meeting->command = 1 + static_cast<int>(*command);
+            m_meeting->inForce = step + 2;
+        }
+    }
+    if (m_meeting->inForce != step)
+        return false;
+    Command command = static_cast<Command>(m_meeting->command - 1);
+    if (command == Command::Checkpoint) {
+        checkpoint(step);
+        return false;
+    }
+    while (command == Command::Pause || command == Command::Checkpoint) {
+        if (command == Command::Checkpoint)
+            checkpoint(step);
+        command = m_channel->waitWhilePaused(step);
+    }
+    if (command == Command::Stop)
+        checkpoint(step);
+    return command == Command::Stop;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && std::string_view(argv[1]) == "--version") {
+        std::puts("a rank of the supervisor's tests");
+        return 0;
+    }
+    if (argc != 4 || std::string_view(argv[2]) != "--out" || !fs::is_regular_file(argv[1])) {
+        std::fputs("usage: fake_rank CONFIG.json --out RUN_FOLDER\n", stderr);
+        return 2;
+    }
+    return FakeRank(fs::path(argv[1]).parent_path(), argv[3]).train();
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// The supervisor with real processes: fake_rank.cpp is a rank without a model.
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/control/control_client.h"
+#include "core/launch/supervisor.h"
+#include "core/run/process_identity.h"
+#include "tests/run/temporary_folder.h"
+
+#include <QCoreApplication>
+#include <QSignalSpy>
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace shardscope;
+using namespace shardscope::launch;
+using namespace std::chrono_literals;
+using shardscope::control::ControlClient;
+using shardscope::control::RequestKind;
+using testing::Contains;
+using testing::HasSubstr;
+
+/// Keeps what it is told: "death: rank 1 was killed by signal 9 (SIGKILL)".
+class Listener : public observe::Observer
+{
+public:
+    void event(EventKind kind, std::string_view text, std::string_view detailJson) override
+    {
+        events.push_back(fmt::format("{}: {}", toText(kind), text));
+        details.emplace_back(detailJson);
+    }
+    std::vector<std::string> events;
+    std::vector<std::string> details;
+};
+
+class SupervisorTest : public testing::Test
+{
+protected:
+    SupervisorTest()
+    {
+        ::setenv("XDG_RUNTIME_DIR", m_temporary.path().c_str(), 1);
+        plan.worker = fs::path(qEnvironmentVariable("SHARDSCOPE_BIN").toStdString()) / "shardscope_fake_rank";
+        plan.ranks = 2;
+        plan.cores = 2;
+        fs::create_directories(plan.folder.root());
+    }
+    ~SupervisorTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+
+    /// Makes attempt 1 and starts it.
+    Supervisor &start(const std::string &deeds, int steps = 5, int stepMs = 10)
+    {
+        plan.environment["FAKE_RANK"] = deeds;
+        plan.environment["FAKE_STEPS"] = std::to_string(steps);
+        plan.environment["FAKE_STEP_MS"] = std::to_string(stepMs);
+        EXPECT_TRUE(plan.folder.createAttempt(1));
+        EXPECT_TRUE(writeFileAtomically(plan.folder.configFile(1), "{}"));
+        auto lock = run::RunLock::acquire(plan.folder);
+        EXPECT_TRUE(lock);
+        supervisor = std::make_unique<Supervisor>(plan, std::move(*lock), listener);
+        const auto started = supervisor->start();
+        EXPECT_TRUE(started) << started.error().text;
+        return *supervisor;
+    }
+    /// Runs the event loop until the run has ended; returns the seconds that took.
+    double waitForEnd()
+    {
+        QSignalSpy finished(supervisor.get(), &Supervisor::finished);
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_TRUE(finished.wait(20'000));
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    /// Runs the event loop until this many steps are done.
+    void waitForStep(int64_t step)
+    {
+        QSignalSpy steps(supervisor.get(), &Supervisor::stepDone);
+        while (supervisor->status().step.value_or(0) < step)
+            ASSERT_TRUE(steps.wait(10'000));
+    }
+    /// A client's request from another thread, while this one runs the event loop.
+    Result<nlohmann::json> ask(RequestKind kind)
+    {
+        auto answer = std::async(std::launch::async, [&]() -> Result<nlohmann::json> {
+            auto client = ControlClient::connect(plan.folder);
+            return client ? client->request(kind, 10s) : tl::unexpected(client.error());
+        });
+        while (answer.wait_for(0ms) != std::future_status::ready)
+            QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents, 10);
+        return answer.get();
+    }
+    run::RunStatus stateFile() const { return run::readStatus(plan.folder).value(); }
+
+private:
+    test::TemporaryFolder m_temporary;
+
+protected:
+    LaunchPlan plan{.folder = run::RunFolder(m_temporary.path() / "a run \"1\" für 語")};
+    Listener listener;
+    std::unique_ptr<Supervisor> supervisor;
+};
+
+TEST_F(SupervisorTest, runsToTheEndAndSaysSo)
+{
+    start("");
+    EXPECT_TRUE(run::isLocked(plan.folder));
+    EXPECT_EQ(stateFile().state, RunState::Starting);
+    waitForEnd();
+    const run::RunStatus status = stateFile();
+    EXPECT_EQ(status.state, RunState::Done);
+    EXPECT_EQ(status.step, 5);
+    EXPECT_EQ(status.steps, 5);
+    EXPECT_DOUBLE_EQ(status.loss.value(), 2.0);
+    EXPECT_EQ(status.peakAllocatedBytes, 2000);
+    EXPECT_DOUBLE_EQ(status.exposedCommunicationShare.value(), 0.25);
+    EXPECT_DOUBLE_EQ(status.tokensPerSecond.value(), 200'000.0);
+    EXPECT_FALSE(status.failure);
+    EXPECT_TRUE(status.socket.empty());
+    EXPECT_TRUE(status.endedNs);
+    ASSERT_EQ(status.ranks.size(), 2u);
+    EXPECT_EQ(status.ranks[1].exitCode, 0);
+    EXPECT_FALSE(supervisor->interrupted());
+    EXPECT_EQ(readTextFile(plan.folder.logFile(1, 1)).value(), "rank 1 of 2 begins\n");
+    EXPECT_TRUE(fs::is_empty(fs::path(::getenv("XDG_RUNTIME_DIR")) / "shardscope")) << "the socket is removed";
+}
+
+TEST_F(SupervisorTest, aKilledRankEndsTheRunWithinFiveSeconds)
+{
+    start("rank=1 die@3=9", 1000);
+    EXPECT_LT(waitForEnd(), 5.0);
+    const run::RunStatus status = stateFile();
+    EXPECT_EQ(status.state, RunState::Failed);
+    ASSERT_TRUE(status.failure);
+    EXPECT_EQ(status.failure->rank, 1);
+    EXPECT_EQ(status.failure->signal, 9);
+    EXPECT_FALSE(status.failure->exitCode);
+    EXPECT_THAT(status.failure->text, HasSubstr("rank 1: die after step 3"));
+    EXPECT_EQ(status.ranks[0].signal, SIGTERM) << "the other one was ended";
+    EXPECT_FALSE(run::processStartTicks(status.ranks[0].pid));
+    EXPECT_THAT(listener.events, Contains("death: rank 1 was killed by signal 9 (SIGKILL)"));
+    EXPECT_THAT(listener.details, Contains(HasSubstr("\"signal\":9")));
+}
+
+TEST_F(SupervisorTest, aRankThatIgnoresTheEndIsKilled)
+{
+    start("rank=0 hang@2 rank=1 exit@2=7", 1000);
+    EXPECT_LT(waitForEnd(), 5.0);
+    const run::RunStatus status = stateFile();
+    EXPECT_EQ(status.failure->rank, 1);
+    EXPECT_EQ(status.failure->exitCode, 7);
+    EXPECT_EQ(status.ranks[0].signal, SIGKILL);
+}
+
+TEST_F(SupervisorTest, aRanksOwnWordsAreTheReason)
+{
+    start("rank=0 collective@3 rank=1 fail@3=out_of_memory", 1000);
+    waitForEnd();
+    const run::RunFailure failure = stateFile().failure.value();
+    EXPECT_EQ(failure.rank, 1) << "rank 0 failed only because rank 1 had";
+    EXPECT_EQ(failure.text, "out_of_memory");
+    EXPECT_EQ(failure.exitCode, 1);
+}
+
+TEST_F(SupervisorTest, saysThatTheWorkerCannotBeStarted)
+{
+    plan.worker = "/nonexistent/shardscope-worker";
+    ASSERT_TRUE(plan.folder.createAttempt(1));
+    Supervisor failing(plan, run::RunLock::acquire(plan.folder).value(), listener);
+    const auto started = failing.start();
+    ASSERT_FALSE(started);
+    EXPECT_THAT(started.error().text, HasSubstr("/nonexistent/shardscope-worker"));
+    EXPECT_EQ(stateFile().state, RunState::Failed);
+    EXPECT_THAT(stateFile().failure->text, HasSubstr("Can't start rank 0"));
+}
+
+TEST_F(SupervisorTest, pausesAndGoesOn)
+{
+    start("", 60, 5);
+    waitForStep(2);
+    const auto paused = ask(RequestKind::Pause);
+    ASSERT_TRUE(paused) << paused.error().text;
+    EXPECT_EQ(stateFile().state, RunState::Paused);
+    const int64_t step = (*paused)["step"];
+    EXPECT_GE(step, 4) << "in force two steps after it was heard";
+    const auto checkpoint = ask(RequestKind::Checkpoint);
+    ASSERT_TRUE(checkpoint) << checkpoint.error().text;
+    EXPECT_EQ((*checkpoint)["step"], step);
+    EXPECT_EQ(stateFile().state, RunState::Paused) << "a checkpoint does not end the pause";
+    EXPECT_EQ(plan.folder.newestCheckpoint()->step, step);
+    EXPECT_EQ(supervisor->status().step, step) << "no step while it is paused";
+    const auto running = ask(RequestKind::Unpause);
+    ASSERT_TRUE(running) << running.error().text;
+    waitForEnd();
+    EXPECT_EQ(stateFile().state, RunState::Done);
+    EXPECT_EQ(stateFile().step, 60);
+    EXPECT_EQ(stateFile().checkpointStep, step);
+    EXPECT_THAT(listener.events, testing::IsSupersetOf({"command: pause", "command: unpause", "command: checkpoint"}));
+}
+
+TEST_F(SupervisorTest, stopsWithACheckpointAlsoWhilePaused)
+{
+    start("", 100'000, 5);
+    waitForStep(1);
+    ASSERT_TRUE(ask(RequestKind::Pause));
+    const auto stopped = ask(RequestKind::Stop);
+    ASSERT_TRUE(stopped) << stopped.error().text;
+    EXPECT_EQ((*stopped)["state"], "done");
+    EXPECT_EQ(stateFile().state, RunState::Done);
+    EXPECT_EQ(plan.folder.newestCheckpoint()->step, stateFile().step);
+}
+
+TEST_F(SupervisorTest, refusesACommandThatTheRunsEndOvertook)
+{
+    start("rank=1 die@8=11", 1000, 20);
+    waitForStep(7);
+    const auto paused = ask(RequestKind::Pause);
+    ASSERT_FALSE(paused);
+    EXPECT_THAT(paused.error().text, HasSubstr("SIGSEGV"));
+}
+
+TEST_F(SupervisorTest, firstInterruptStopsSecondEndsNow)
+{
+    start("", 100'000, 5);
+    waitForStep(2);
+    supervisor->interrupt();
+    EXPECT_EQ(stateFile().state, RunState::Stopping);
+    waitForEnd();
+    EXPECT_EQ(stateFile().state, RunState::Done);
+    EXPECT_TRUE(supervisor->interrupted());
+    EXPECT_TRUE(plan.folder.newestCheckpoint());
+}
+
+TEST_F(SupervisorTest, secondInterruptEndsNow)
+{
+    start("hang@3", 100'000, 5);
+    waitForStep(3);
+    supervisor->interrupt();
+    supervisor->interrupt();
+    EXPECT_LT(waitForEnd(), 4.0);
+    EXPECT_EQ(stateFile().state, RunState::Done);
+    EXPECT_FALSE(stateFile().failure);
+    EXPECT_TRUE(supervisor->interrupted());
+    EXPECT_FALSE(plan.folder.newestCheckpoint());
+}
+
+TEST_F(SupervisorTest, subscribersHearOfEveryStepAndTheEnd)
+{
+    start("", 20, 10);
+    auto heard = std::async(std::launch::async, [&] {
+        std::vector<std::string> names;
+        auto client = ControlClient::connect(plan.folder);
+        if (!client || !client->request(RequestKind::Subscribe, 10s))
+            return names;
+        for (;;) {
+            const auto event = client->nextEvent(10s);
+            if (!event || !*event)
+                return names;
+            names.push_back((*event)->name == "state" ? (*event)->data["state"].get<std::string>() : (*event)->name);
+        }
+    });
+    waitForEnd();
+    while (heard.wait_for(0ms) != std::future_status::ready)
+        QCoreApplication::processEvents(QEventLoop::AllEvents, 10);
+    const auto names = heard.get();
+    ASSERT_FALSE(names.empty());
+    EXPECT_EQ(names.back(), "done");
+    EXPECT_GT(std::count(names.begin(), names.end(), "step"), 10);
+}
+
+TEST_F(SupervisorTest, survivesClientsThatTalkNonsense)
+{
+    start("", 40, 10);
+    waitForStep(1);
+    {
+        auto client = ControlClient::connect(plan.folder);
+        ASSERT_TRUE(client);
+        const std::string garbage = "GET / HTTP/1.1\n\n{\"version\":1,\"id\":5,\"command\":\"dance\"}\n{\"half";
+        ASSERT_EQ(::write(client->fd(), garbage.data(), garbage.size()), static_cast<ssize_t>(garbage.size()));
+        waitForStep(5);
+    }
+    EXPECT_TRUE(ask(RequestKind::Status));
+    waitForEnd();
+    EXPECT_EQ(stateFile().state, RunState::Done);
+}
+
+TEST_F(SupervisorTest, ranksEndWhenTheirSupervisorIsKilled)
+{
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        // A program of its own: the event loop of this process is not for two.
+        ::setenv("SUPERVISOR_TEST_FOLDER", plan.folder.root().c_str(), 1);
+        ::execl("/proc/self/exe", "test_launch", "--gtest_also_run_disabled_tests",
+                "--gtest_filter=SupervisorProcess.DISABLED_runsForEver", nullptr);
+        ::_exit(127);
+    }
+    const auto running = [&] {
+        const auto status = run::readStatus(plan.folder);
+        return status && status->state == RunState::Running;
+    };
+    for (int i = 0; i < 1000 && !running(); ++i)
+        std::this_thread::sleep_for(10ms);
+    ASSERT_TRUE(running());
+    const auto ranks = stateFile().ranks;
+    ASSERT_EQ(ranks.size(), 2u);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    for (const run::RankStatus &rank : ranks) {
+        for (int i = 0; i < 500 && run::processStartTicks(rank.pid); ++i)
+            std::this_thread::sleep_for(10ms);
+        EXPECT_FALSE(run::processStartTicks(rank.pid)) << "rank " << rank.rank << " is orphaned";
+    }
+    EXPECT_EQ(run::currentStatus(plan.folder, realtimeNs())->state, RunState::Lost);
+}
+
+/// What ranksEndWhenTheirSupervisorIsKilled starts and kills.
+TEST(SupervisorProcess, DISABLED_runsForEver)
+{
+    LaunchPlan plan{.folder = run::RunFolder(::getenv("SUPERVISOR_TEST_FOLDER")), .ranks = 2};
+    plan.worker = fs::path(::getenv("SHARDSCOPE_BIN")) / "shardscope_fake_rank";
+    plan.environment["FAKE_STEPS"] = "1000000";
+    plan.environment["FAKE_RANK"] = "rank=1 hang@5"; // SIGTERM would not end it
+    ASSERT_TRUE(plan.folder.createAttempt(1));
+    ASSERT_TRUE(writeFileAtomically(plan.folder.configFile(1), "{}"));
+    Listener listener;
+    Supervisor supervisor(plan, run::RunLock::acquire(plan.folder).value(), listener);
+    ASSERT_TRUE(supervisor.start());
+    QCoreApplication::exec();
+}
