@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/timeline/ticks.h"
+
+#include <gtest/gtest.h>
+
+namespace shardscope::ui::timeline {
+namespace {
+
+TEST(Ticks, AreRoundAndFarEnoughApart)
+{
+    for (int64_t length = 100; length < 4'000'000'000'000; length = length * 3 / 2) {
+        for (const double width : {300.0, 1280.0, 3840.0}) {
+            const TimeRange range{length / 7 - 1000, length / 7 - 1000 + length};
+            const Ticks ticks = ticksFor(range, width, 90);
+            int64_t mantissa = ticks.spacingNs;
+            while (mantissa % 10 == 0)
+                mantissa /= 10;
+            EXPECT_TRUE(mantissa == 1 || mantissa == 2 || mantissa == 5) << ticks.spacingNs;
+            EXPECT_GE(static_cast<double>(ticks.spacingNs) * width / static_cast<double>(length), 90 - 1e-9);
+            EXPECT_LE(ticks.timesNs.size(), static_cast<size_t>(width / 90) + 1);
+            for (const int64_t time : ticks.timesNs) {
+                EXPECT_EQ(time % ticks.spacingNs, 0);
+                EXPECT_TRUE(range.contains(time));
+            }
+        }
+    }
+}
+
+TEST(Ticks, TextHasTheDigitsThatTheSpacingNeeds)
+{
+    EXPECT_EQ(tickText(0, 1000), "0");
+    EXPECT_EQ(tickText(1'250'000'000, 50'000'000), "1.25 s");
+    EXPECT_EQ(tickText(1'200'000'000, 50'000'000), "1.20 s");
+    EXPECT_EQ(tickText(3'000'000'000, 1'000'000'000), "3 s");
+    EXPECT_EQ(tickText(12'340'500, 500), "12.3405 ms");
+    EXPECT_EQ(tickText(700, 100), "700 ns");
+    EXPECT_EQ(tickText(1'700, 100), "1.7 µs");
+    EXPECT_EQ(tickText(-1'700, 100), "-1.7 µs");
+}
+
+TEST(Ticks, NothingForNothing)
+{
+    EXPECT_TRUE(ticksFor({5, 5}, 100, 80).timesNs.empty());
+    EXPECT_TRUE(ticksFor({0, 5}, 0, 80).timesNs.empty());
+}
+
+} // namespace
+} // namespace shardscope::ui::timeline

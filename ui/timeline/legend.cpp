@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/timeline/legend.h"
+
+#include "ui/common/colors.h"
+#include "ui/common/text.h"
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+
+namespace shardscope::ui::timeline {
+
+namespace {
+
+QPixmap swatch(const QColor &color, double scale)
+{
+    QPixmap pixmap(QSize(12, 12) * scale);
+    pixmap.setDevicePixelRatio(scale);
+    pixmap.fill(color);
+    return pixmap;
+}
+
+} // namespace
+
+Legend::Legend(TimelineState &state, QWidget *parent)
+    : QWidget(parent)
+    , m_state(state)
+{
+    auto *layout = new QHBoxLayout(this);
+    layout->setContentsMargins(8, 0, 8, 0);
+    layout->setSpacing(2);
+    for (size_t i = 0; i < kCategories; ++i) {
+        const auto category = static_cast<SpanCategory>(i);
+        auto *button = new QToolButton(this);
+        button->setText(nameOf(category));
+        button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+        button->setCheckable(true);
+        button->setChecked(true);
+        button->setAutoRaise(true);
+        button->setFocusPolicy(Qt::TabFocus);
+        button->setToolTip(tr("Show or hide spans of this category"));
+        connect(button, &QToolButton::toggled, this, [this, category](bool on) { m_state.setShown(category, on); });
+        m_buttons[i] = button;
+        layout->addWidget(button);
+    }
+    layout->addSpacing(8);
+    layout->addWidget(new QLabel(tr("Phases:"), this));
+    for (const Phase phase : {Phase::Input, Phase::Forward, Phase::Backward, Phase::Optimizer}) {
+        auto *label = new QLabel(this);
+        m_phases.emplace_back(label, phase);
+        layout->addWidget(label);
+        layout->addWidget(new QLabel(nameOf(phase), this));
+        layout->addSpacing(2);
+    }
+    layout->addStretch();
+    updateColors();
+}
+
+void Legend::updateColors()
+{
+    const Colors &colors = Colors::of(palette());
+    const double scale = devicePixelRatioF();
+    for (size_t i = 0; i < kCategories; ++i) {
+        QIcon icon;
+        const QPixmap on = swatch(colors.category(static_cast<SpanCategory>(i)), scale);
+        QPixmap off = swatch(colors.card, scale);
+        QPainter(&off).drawRect(0, 0, 11, 11);
+        icon.addPixmap(on, QIcon::Normal, QIcon::On);
+        icon.addPixmap(off, QIcon::Normal, QIcon::Off);
+        m_buttons[i]->setIcon(icon);
+        m_buttons[i]->setIconSize({12, 12});
+    }
+    for (const auto &[label, phase] : m_phases)
+        label->setPixmap(swatch(colors.phase(phase), scale));
+}
+
+void Legend::changeEvent(QEvent *event)
+{
+    if (event->type() == QEvent::PaletteChange)
+        updateColors();
+    QWidget::changeEvent(event);
+}
+
+} // namespace shardscope::ui::timeline
