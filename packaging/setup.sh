@@ -32,7 +32,8 @@ die() { printf '\nsetup.sh: %s\n' "$*" >&2; exit 1; }
 # lock NAME FILE: waits for another setup.sh that works on the same folder. Kept until this script and its children end.
 lock() {
   local fd
-  mkdir -p "$(dirname "$2")"
+  mkdir -p "$(dirname "$2")" 2>/dev/null || die "can't make a folder in $1."
+  [[ -w $(dirname "$2") ]] || die "can't write to $(dirname "$2")."
   exec {fd}>>"$2"
   flock -n "$fd" && return
   say "Another setup.sh is at work in $1; waiting for it."
