@@ -5,8 +5,6 @@
 #include "ui/common/page.h"
 #include "ui/timeline/snapshot.h"
 
-
-
 namespace shardscope::ui::timeline {
 
 class RangePanel;
