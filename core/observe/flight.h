@@ -33,7 +33,8 @@ struct FlightHeader
     int32_t worldSize;
     int32_t pid;
     std::atomic<int64_t> step; ///< the step that is running or ran last; -1 before the first
-    char reserved[24];
+    uint32_t endsKnown;        ///< 0: nobody tells when collectives end (CUDA without CUPTI's records)
+    char reserved[20];
 };
 static_assert(sizeof(FlightHeader) == 64);
 
@@ -77,8 +78,10 @@ struct Flight
     int32_t worldSize = 0;
     int32_t pid = 0;
     int64_t step = -1;
+    bool endsKnown = true;
     std::vector<FlightRecord> records; ///< oldest first
-    /// The collective that this rank is in: the first that began and did not end, if there is one.
+    /// The collective that this rank is in: the first that began and did not end, if there is one. Where ends are not
+    /// known, the last one.
     const FlightRecord *pending() const;
 };
 

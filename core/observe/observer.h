@@ -19,6 +19,8 @@ namespace shardscope::observe {
 /// Index of a unit in what onUnits() was told; kNoUnit where a thing belongs to none.
 using UnitIndex = int32_t;
 inline constexpr UnitIndex kNoUnit = -1;
+/// Where a span waits for no collective.
+inline constexpr int64_t kNoCollective = -1;
 
 /// A sharded unit, or (with a parent) a bucket of one. Bytes are of this rank.
 struct UnitInfo
@@ -63,6 +65,8 @@ struct SpanInfo
     Phase phase = Phase::Forward;
     UnitIndex unit = kNoUnit;
     int64_t bytes = 0; ///< moved, where that means something; 0: not measured
+    /// What beginCollective() returned, for a wait on it: an idle span with one counts as waiting for a peer.
+    int64_t collective = kNoCollective;
 };
 
 /// Whose bytes the allocations of the process are from now on.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardscope::collect {
@@ -17,7 +18,7 @@ enum class ActivityKind {
     Kernel,
     Memcpy,
     Memset,
-    Launch,     ///< a runtime or driver call; those that put work on the device take part in the join
+    Call,       ///< a runtime or driver call, on a thread
     Correlation ///< which context was pushed when a call was made
 };
 
@@ -33,9 +34,11 @@ struct ActivityRecord
     uint32_t correlation = 0; ///< equal for a call and for the work that it put on the device
     uint32_t contextId = 0;
     uint32_t streamId = 0;
-    uint32_t threadId = 0; ///< of a call
-    std::string name;      ///< of a kernel, shortened; of a call; "memcpy HtoD"
+    std::string_view name; ///< of a kernel, shortened; of a call; "memcpy HtoD". Lives as long as the source
     int64_t bytes = 0;     ///< copied or set
+    // of a call
+    uint32_t threadId = 0;
+    bool launches = false; ///< it succeeded and is one of those that put work on the device
     // of a kernel
     std::array<int32_t, 3> grid{};
     std::array<int32_t, 3> block{};
@@ -47,13 +50,11 @@ struct ActivityRecord
     uint64_t contextValue = 0;
 };
 
-/// Everything the device did up to some moment.
+/// What has come in since the batch before, in no order.
 struct ActivityBatch
 {
     std::vector<ActivityRecord> records;
     int64_t dropped = 0; ///< records lost since the last batch
-    /// Work that ended before this moment is in this batch or in an earlier one.
-    int64_t completeUpToNs = 0;
     /// Things a user should know; each becomes a warning.
     std::vector<std::string> warnings;
 };
@@ -70,7 +71,7 @@ public:
     virtual void pop(ContextKind kind) = 0;
     /// What has come in since the last call; never waits for the device. From the recorder's thread.
     virtual ActivityBatch take() = 0;
-    /// Ends recording and gives back all that is left. May wait for the device.
+    /// Ends recording and gives back all that is left. Work that the device has not done by now counts as dropped.
     virtual ActivityBatch stop() = 0;
 };
 

@@ -76,6 +76,14 @@ struct RecorderLosses
     int64_t database = 0; ///< records that could not be written
 };
 
+/// What is known of a step while the run goes on; empty: not measured, or not yet.
+struct StepFigures
+{
+    std::optional<int64_t> peakAllocatedBytes; ///< known when the step ends
+    std::optional<int64_t> exposedCommunicationNs;
+    std::optional<int64_t> wallNs; ///< of the step's row: with a device, known about a second later
+};
+
 /// The observer that writes a rank's recording: events go from any thread into a bounded queue, a thread of its own
 /// turns them into rows. No call waits for it; what the queue can't take is dropped and counted, and the count is
 /// stored.
@@ -90,15 +98,19 @@ public:
     /// Closes without an exit code if nobody did.
     ~Recorder() override;
 
-    /// Writes what is left and ends the recording. Later calls do nothing.
+    /// Writes what is left and ends the recording. Later calls do nothing. Let the device finish before: work that it
+    /// has not done counts as lost.
     Result<> close(std::optional<int> exitCode);
 
     RecorderLosses losses() const;
+    /// Of one of the last 64 steps. Does not wait.
+    StepFigures figuresOf(int64_t step) const;
 
     void onUnits(std::span<const observe::UnitInfo> units) override;
     int32_t onCommunicator(const observe::CommunicatorInfo &info) override;
     void stepBegan(int64_t number) override;
     void stepEnded(const observe::StepResult &result) override;
+    void stepValues(int64_t number, const observe::StepResult &result) override;
     int64_t beginSpan(const observe::SpanInfo &info) override;
     void endSpan(int64_t span) override;
     int64_t beginCollective(const observe::CollectiveInfo &info) override;

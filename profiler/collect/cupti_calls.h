@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "profiler/collect/cupti_api.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::collect {
+
+/// The runtime's and the driver's calls by number: their names, and which of them put work on the device.
+class CuptiCalls
+{
+public:
+    explicit CuptiCalls(const CuptiApi &api);
+
+    bool launches(CUpti_ActivityKind kind, uint32_t number) const;
+    /// "cudaLaunchKernel", without the version that CUPTI appends.
+    std::string_view name(CUpti_ActivityKind kind, uint32_t number) const;
+    /// Records the launching calls, and no others.
+    CUptiResult enableLaunches(const CuptiApi &api) const;
+
+private:
+    struct Call
+    {
+        std::string name;
+        bool launches = false;
+    };
+    static std::vector<Call> read(const CuptiApi &api, CUpti_CallbackDomain domain, uint32_t count);
+    const Call *find(CUpti_ActivityKind kind, uint32_t number) const;
+
+    std::vector<Call> m_runtime;
+    std::vector<Call> m_driver;
+};
+
+} // namespace shardscope::collect

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "profiler/store/rows.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shardscope::collect {
+
+/// The lanes of a rank: one of phases, one a thread, one a CUDA stream (or, where the transfers are the host's, one for
+/// communication). Each is made, and its row handed on, when something first happens there.
+class Lanes
+{
+public:
+    using RowSink = std::function<void(const store::LaneRow &)>;
+    Lanes(int64_t firstLaneId, int64_t deviceId, RowSink sink);
+
+    int64_t phases();
+    int64_t communication();
+    int64_t thread(int32_t threadId);
+    int64_t stream(uint32_t contextId, uint32_t streamId);
+    /// The name of a stream once it is known what runs there ("NCCL").
+    void nameStream(uint32_t contextId, uint32_t streamId, std::string_view what);
+
+private:
+    int64_t make(store::LaneRow row);
+
+    int64_t m_nextId;
+    const int64_t m_deviceId;
+    RowSink m_sink;
+    std::optional<int64_t> m_phases;
+    std::optional<int64_t> m_communication;
+    std::map<int32_t, int64_t> m_threads;
+    std::map<std::pair<uint32_t, uint32_t>, store::LaneRow> m_streams;
+};
+
+} // namespace shardscope::collect

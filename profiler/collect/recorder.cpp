@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/collect/recorder.h"
+
+#include "core/base/clock.h"
+#include "profiler/collect/device_join.h"
+#include "profiler/collect/flight_ring.h"
+#include "profiler/collect/mailbox.h"
+#include "profiler/collect/memory_sampling.h"
+#include "profiler/collect/open_spans.h"
+#include "profiler/collect/recorder_thread.h"
+
+#include <spdlog/spdlog.h>
+
+#include <deque>
+#include <mutex>
+#include <unistd.h>
+
+namespace shardscope::collect {
+
+namespace {
+
+/// Memory samples of a step.
+constexpr int64_t kSamplesLight = 200;
+constexpr int64_t kSamplesFull = 2000;
+
+int32_t threadId()
+{
+    thread_local const int32_t id = ::gettid();
+    return id;
+}
+
+/// What the train thread's open spans belong to, to find the outermost of each phase and unit.
+struct PhaseAndUnit
+{
+    Phase phase = Phase::Forward;
+    observe::UnitIndex unit = observe::kNoUnit;
+    bool operator==(const PhaseAndUnit &) const = default;
+};
+
+} // namespace
+
+/// The ends of the recorder that the threads of the rank touch.
+class Recorder::Impl
+{
+public:
+    Impl(RecorderOptions options, store::Writer writer, FirstIds ids, std::unique_ptr<FlightRing> flight,
+         std::unique_ptr<MetricsSampler> metrics);
+
+    Result<> close(std::optional<int> exitCode);
+    void onUnits(std::span<const observe::UnitInfo> units);
+    int32_t onCommunicator(const observe::CommunicatorInfo &info);
+    void stepBegan(int64_t number);
+    void stepEnded(const observe::StepResult &result);
+    int64_t beginSpan(const observe::SpanInfo &info);
+    void endSpan(int64_t handle);
+    int64_t beginCollective(const observe::CollectiveInfo &info);
+    void collectiveEnqueued(int64_t number);
+    void transfer(int64_t number, bool ended);
+    void sample();
+    void note(EventKind kind, std::string text, std::string detailJson);
+    void send(Event &&event) { m_mailbox.send(m_mailbox.events, std::move(event)); }
+
+    RecorderThread &thread() { return m_thread; }
+    CurrentMemoryTag *tag() { return m_options.memoryTag.get(); }
+
+private:
+    bool onTrainThread() const { return threadId() == m_trainThread; }
+    std::string_view unitName(observe::UnitIndex unit) const;
+
+    RecorderOptions m_options;
+    const bool m_recording; ///< false at level off
+    const int32_t m_trainThread;
+    std::unique_ptr<FlightRing> m_flight;
+    Mailbox m_mailbox;
+    OpenSpans m_openSpans;
+    MemorySampling m_sampling;
+    std::vector<PhaseAndUnit> m_stack; ///< the train thread's
+    std::atomic<int64_t> m_step{kNoStep};
+    std::atomic<int64_t> m_collectives{0};
+    std::atomic<bool> m_closed{false};
+    // Written before the threads that read them start, by what the engine's construction orders.
+    std::vector<std::string> m_unitNames;
+    std::deque<std::string> m_communicators;
+    mutable std::mutex m_communicatorsMutex;
+    RecorderThread m_thread;
+};
+
+Recorder::Impl::Impl(RecorderOptions options, store::Writer writer, FirstIds ids, std::unique_ptr<FlightRing> flight,
+                     std::unique_ptr<MetricsSampler> metrics)
+    : m_options(std::move(options))
+    , m_recording(m_options.level != RecordLevel::Off)
+    , m_trainThread(threadId())
+    , m_flight(std::move(flight))
+    , m_mailbox(m_options.queueEvents, m_options.level == RecordLevel::Full)
+    , m_sampling(m_options.level == RecordLevel::Full ? kSamplesFull : kSamplesLight)
+    , m_thread(std::move(writer), ids, m_options, m_mailbox, *m_flight, std::move(metrics))
+{
+    if (m_options.level != RecordLevel::Full)
+        return;
+    for (size_t source = 0; source < m_options.memory.size(); ++source) {
+        m_options.memory[source]->recordAllocations([this, source](const AllocationRecord &record) {
+            m_mailbox.send(m_mailbox.allocations, AllocationEvent{source, record});
+        });
+    }
+}
+
+Result<> Recorder::Impl::close(std::optional<int> exitCode)
+{
+    if (m_closed.exchange(true))
+        return {};
+    for (const auto &source : m_options.memory)
+        source->recordAllocations({});
+    return m_thread.close(exitCode);
+}
+
+std::string_view Recorder::Impl::unitName(observe::UnitIndex unit) const
+{
+    return unit >= 0 && static_cast<size_t>(unit) < m_unitNames.size()
+               ? std::string_view(m_unitNames[static_cast<size_t>(unit)])
+               : std::string_view();
+}
+
+void Recorder::Impl::onUnits(std::span<const observe::UnitInfo> units)
+{
+    for (const observe::UnitInfo &unit : units)
+        m_unitNames.push_back(unit.name);
+    send(UnitsEvent{std::make_unique<std::vector<observe::UnitInfo>>(units.begin(), units.end())});
+}
+
+int32_t Recorder::Impl::onCommunicator(const observe::CommunicatorInfo &info)
+{
+    int32_t number = 0;
+    {
+        const std::lock_guard lock(m_communicatorsMutex);
+        number = static_cast<int32_t>(m_communicators.size());
+        m_communicators.push_back(info.uid);
+    }
+    send(CommunicatorEvent{number, std::make_unique<observe::CommunicatorInfo>(info)});
+    return number;
+}
+
+void Recorder::Impl::stepBegan(int64_t number)
+{
+    m_step.store(number, std::memory_order_relaxed);
+    m_flight->step(number);
+    m_sampling.stepBegan();
+    for (const auto &source : m_options.memory)
+        source->beginStep();
+    send(StepBeganEvent{number, realtimeNs(), monotonicNs()});
+    sample();
+}
+
+void Recorder::Impl::stepEnded(const observe::StepResult &result)
+{
+    const int64_t number = m_step.load(std::memory_order_relaxed);
+    if (number == kNoStep)
+        return;
+    const int64_t endNs = monotonicNs();
+    sample();
+    auto payload = std::make_unique<StepEndedEvent::Payload>(
+        StepEndedEvent::Payload{.number = number, .monotonicNs = endNs, .result = result});
+    if (m_recording) {
+        for (const auto &source : m_options.memory)
+            payload->peaks.push_back(source->peak());
+        if (!payload->peaks.empty() && payload->peaks.front())
+            m_thread.keepPeak(number, payload->peaks.front()->reading.allocatedBytes);
+    }
+    send(StepEndedEvent{std::move(payload)});
+    m_step.store(kNoStep, std::memory_order_relaxed);
+}
+
+int64_t Recorder::Impl::beginSpan(const observe::SpanInfo &info)
+{
+    if (!m_recording)
+        return 0;
+    const int64_t handle = m_openSpans.take();
+    OpenSpans::Place *place = m_openSpans.find(handle);
+    if (!place) {
+        m_mailbox.dropped.fetch_add(1, std::memory_order_relaxed);
+        return 0;
+    }
+    const int64_t step = m_step.load(std::memory_order_relaxed);
+    place->event = {.category = info.category,
+                    .phase = info.phase,
+                    .name = m_mailbox.texts.number(info.name),
+                    .unit = info.unit,
+                    .thread = threadId(),
+                    .step = step,
+                    .bytes = info.bytes,
+                    .collective = info.collective};
+    if (onTrainThread()) {
+        const PhaseAndUnit own{info.phase, info.unit};
+        place->event.bracket = m_stack.empty() || m_stack.back() != own;
+        m_stack.push_back(own);
+        if (place->event.bracket && m_sampling.boundary())
+            sample();
+    }
+    if (m_options.activity)
+        m_options.activity->push(ContextKind::Span, packContext({step, info.unit, info.phase}));
+    place->event.startNs = realtimeNs();
+    place->monotonicNs = monotonicNs();
+    return handle;
+}
+
+void Recorder::Impl::endSpan(int64_t handle)
+{
+    OpenSpans::Place *place = m_openSpans.find(handle);
+    if (!place)
+        return;
+    SpanEvent event = place->event;
+    event.durationNs = monotonicNs() - place->monotonicNs;
+    m_openSpans.giveBack(handle);
+    if (m_options.activity)
+        m_options.activity->pop(ContextKind::Span);
+    if (onTrainThread() && !m_stack.empty()) {
+        m_stack.pop_back();
+        if (event.bracket && m_sampling.boundary())
+            sample();
+    }
+    send(std::move(event));
+}
+
+int64_t Recorder::Impl::beginCollective(const observe::CollectiveInfo &info)
+{
+    const int64_t number = m_collectives.fetch_add(1, std::memory_order_relaxed);
+    const int64_t step = m_step.load(std::memory_order_relaxed);
+    std::string_view uid;
+    {
+        // Held by nobody else once the communicators are made.
+        const std::lock_guard lock(m_communicatorsMutex);
+        if (info.communicator >= 0 && static_cast<size_t>(info.communicator) < m_communicators.size())
+            uid = m_communicators[static_cast<size_t>(info.communicator)];
+    }
+    m_flight->begin(number, info, step, unitName(info.unit), uid);
+    if (!m_recording)
+        return number;
+    send(CollectiveEvent{.number = number,
+                         .communicator = info.communicator,
+                         .unit = info.unit,
+                         .operation = info.operation,
+                         .phase = info.phase,
+                         .dtype = m_mailbox.texts.number(info.dtype),
+                         .sequence = info.sequence,
+                         .step = step,
+                         .inputBytes = info.inputBytes,
+                         .outputBytes = info.outputBytes,
+                         .enqueuedNs = realtimeNs()});
+    if (m_options.activity)
+        m_options.activity->push(ContextKind::Collective, static_cast<uint64_t>(number));
+    return number;
+}
+
+void Recorder::Impl::collectiveEnqueued(int64_t number)
+{
+    if (m_recording && m_options.activity)
+        m_options.activity->pop(ContextKind::Collective);
+    m_flight->enqueued(number, realtimeNs());
+}
+
+void Recorder::Impl::transfer(int64_t number, bool ended)
+{
+    const int64_t timeNs = realtimeNs();
+    if (ended)
+        m_flight->ended(number, timeNs);
+    else
+        m_flight->started(number, timeNs);
+    if (m_recording)
+        send(TransferEvent{number, ended, timeNs, monotonicNs()});
+}
+
+void Recorder::Impl::sample()
+{
+    if (!m_recording || m_options.memory.empty() || !m_sampling.take())
+        return;
+    const int64_t step = m_step.load(std::memory_order_relaxed);
+    for (size_t source = 0; source < m_options.memory.size(); ++source) {
+        if (const auto reading = m_options.memory[source]->read())
+            m_mailbox.send(m_mailbox.samples, MemorySample{source, step, *reading});
+        else
+            m_mailbox.dropped.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void Recorder::Impl::note(EventKind kind, std::string text, std::string detailJson)
+{
+    send(NoteEvent{std::make_unique<NoteEvent::Payload>(
+        NoteEvent::Payload{kind, realtimeNs(), m_step.load(), std::move(text), std::move(detailJson)})});
+}
+
+namespace {
+
+/// Starts what records the device, or says why there will be no kernels.
+Result<std::unique_ptr<ActivitySource>> startActivity(RecorderOptions &options)
+{
+    if (options.level == RecordLevel::Off || (!options.activity && options.device.kind != DeviceKind::Cuda))
+        return std::unique_ptr<ActivitySource>();
+    std::unique_ptr<ActivitySource> source = std::move(options.activity);
+    if (!source) {
+        auto cupti = makeCuptiSource();
+        if (!cupti)
+            return tl::unexpected(cupti.error());
+        source = std::move(*cupti);
+    }
+    if (auto started = source->start(options.level); !started)
+        return tl::unexpected(started.error());
+    return source;
+}
+
+std::unique_ptr<MetricsSampler> startMetrics(RecorderOptions &options, std::vector<std::string> &warnings)
+{
+    if (options.level == RecordLevel::Off)
+        return nullptr;
+    std::unique_ptr<Nvml> nvml;
+    if (options.device.kind == DeviceKind::Cuda) {
+        auto opened = Nvml::open(options.device.pci);
+        if (opened) {
+            nvml = std::move(*opened);
+            options.meta.emplace_back("driver_version", nvml->driverVersion());
+        } else {
+            warnings.push_back(opened.error().text);
+        }
+    }
+    return std::make_unique<MetricsSampler>(std::move(nvml));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Recorder>> Recorder::open(RecorderOptions options)
+{
+    if (!options.memoryTag)
+        options.memoryTag = std::make_shared<CurrentMemoryTag>();
+    std::vector<std::string> warnings;
+    auto activity = startActivity(options);
+    if (activity)
+        options.activity = std::move(*activity);
+    else
+        warnings.push_back("Kernels are not recorded. " + activity.error().text);
+
+    const bool endsKnown = options.device.kind == DeviceKind::Cpu || options.activity;
+    auto flight = FlightRing::create(options.flight, options.rank, options.worldSize, endsKnown);
+    if (!flight)
+        return tl::unexpected(flight.error());
+    store::WriterOptions writerOptions;
+    writerOptions.retention.keepSteps = options.keepSteps;
+    writerOptions.retention.keepFirst = options.keepFirst;
+    writerOptions.retention.maxBytes = static_cast<int64_t>(options.maxGib * (int64_t{1} << 30));
+    auto writer = store::Writer::open(options.database, writerOptions);
+    if (!writer)
+        return tl::unexpected(writer.error());
+
+    auto ids = FirstIds::of(*writer);
+    if (!ids)
+        return tl::unexpected(ids.error());
+
+    auto metrics = startMetrics(options, warnings);
+    std::unique_ptr<Recorder> recorder(new Recorder(
+        std::make_unique<Impl>(std::move(options), std::move(*writer), *ids, std::move(*flight), std::move(metrics))));
+    for (std::string &warning : warnings) {
+        spdlog::warn("{}", warning);
+        recorder->m_impl->note(EventKind::Warning, std::move(warning), {});
+    }
+    return recorder;
+}
+
+Recorder::Recorder(std::unique_ptr<Impl> impl)
+    : m_impl(std::move(impl))
+{
+}
+
+Recorder::~Recorder()
+{
+    if (auto closed = close(std::nullopt); !closed)
+        spdlog::error("The recording could not be ended: {}", closed.error().text);
+}
+
+Result<> Recorder::close(std::optional<int> exitCode)
+{
+    return m_impl->close(exitCode);
+}
+
+RecorderLosses Recorder::losses() const
+{
+    return m_impl->thread().losses();
+}
+
+StepFigures Recorder::figuresOf(int64_t step) const
+{
+    return m_impl->thread().figuresOf(step);
+}
+
+void Recorder::onUnits(std::span<const observe::UnitInfo> units)
+{
+    m_impl->onUnits(units);
+}
+
+int32_t Recorder::onCommunicator(const observe::CommunicatorInfo &info)
+{
+    return m_impl->onCommunicator(info);
+}
+
+void Recorder::stepBegan(int64_t number)
+{
+    m_impl->stepBegan(number);
+}
+
+void Recorder::stepEnded(const observe::StepResult &result)
+{
+    m_impl->stepEnded(result);
+}
+
+void Recorder::stepValues(int64_t number, const observe::StepResult &result)
+{
+    m_impl->send(StepValuesEvent{std::make_unique<StepValuesEvent::Payload>(StepValuesEvent::Payload{number, result})});
+}
+
+int64_t Recorder::beginSpan(const observe::SpanInfo &info)
+{
+    return m_impl->beginSpan(info);
+}
+
+void Recorder::endSpan(int64_t span)
+{
+    m_impl->endSpan(span);
+}
+
+int64_t Recorder::beginCollective(const observe::CollectiveInfo &info)
+{
+    return m_impl->beginCollective(info);
+}
+
+void Recorder::collectiveEnqueued(int64_t collective)
+{
+    m_impl->collectiveEnqueued(collective);
+}
+
+void Recorder::collectiveStarted(int64_t collective)
+{
+    m_impl->transfer(collective, false);
+}
+
+void Recorder::collectiveEnded(int64_t collective)
+{
+    m_impl->transfer(collective, true);
+}
+
+observe::MemoryTag Recorder::setMemoryTag(observe::MemoryTag tag)
+{
+    return m_impl->tag()->set(tag);
+}
+
+void Recorder::sampleMemory()
+{
+    m_impl->sample();
+}
+
+void Recorder::event(EventKind kind, std::string_view text, std::string_view detailJson)
+{
+    m_impl->note(kind, std::string(text), std::string(detailJson));
+}
+
+} // namespace shardscope::collect

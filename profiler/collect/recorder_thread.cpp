@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/collect/recorder_thread.h"
+
+#include "core/base/clock.h"
+#include "profiler/collect/background_thread.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+
+namespace shardscope::collect {
+
+namespace {
+
+// The mailbox is emptied often, so that it need not be large; a commit comes well within docs/contract.md's 500 ms.
+constexpr auto kDrainPeriod = std::chrono::milliseconds(50);
+constexpr int64_t kFlushNs = 350'000'000;
+constexpr int64_t kComplaintNs = 60'000'000'000;
+
+} // namespace
+
+RecorderThread::RecorderThread(store::Writer writer, FirstIds ids, RecorderOptions &options, Mailbox &mailbox,
+                               FlightRing &flight, std::unique_ptr<MetricsSampler> metrics)
+    : m_options(options)
+    , m_mailbox(mailbox)
+    , m_metrics(std::move(metrics))
+    , m_writer(std::move(writer), ids, options, mailbox.texts, flight,
+               [this](const store::StepRow &row) { finished(row); })
+{
+    m_thread = startBackgroundThread("recorder", [this] { loop(); });
+}
+
+RecorderThread::~RecorderThread()
+{
+    if (m_thread.joinable())
+        (void)close(std::nullopt);
+}
+
+void RecorderThread::loop()
+{
+    flush();
+    int64_t lastFlushNs = monotonicNs();
+    std::unique_lock lock(m_mutex);
+    while (!m_wake.wait_for(lock, kDrainPeriod, [this] { return m_stopping; })) {
+        lock.unlock();
+        drain();
+        if (monotonicNs() - lastFlushNs >= kFlushNs) {
+            lastFlushNs = monotonicNs();
+            flush();
+        }
+        lock.lock();
+    }
+}
+
+void RecorderThread::drain()
+{
+    Event event;
+    while (m_mailbox.events.pop(event))
+        m_writer.take(std::move(event));
+    const DeviceMemoryUse use = m_metrics ? m_metrics->deviceMemory() : DeviceMemoryUse{};
+    MemorySample sample;
+    while (m_mailbox.samples.pop(sample))
+        m_writer.take(sample, use);
+    AllocationEvent allocation;
+    while (m_mailbox.allocations.pop(allocation))
+        m_writer.take(allocation);
+}
+
+void RecorderThread::takeLosses(const ActivityBatch &batch)
+{
+    m_lostByDevice += batch.dropped;
+}
+
+void RecorderThread::flush()
+{
+    if (m_options.activity) {
+        ActivityBatch batch = m_options.activity->take();
+        takeLosses(batch);
+        m_writer.take(std::move(batch));
+    }
+    if (m_metrics)
+        m_writer.take(m_metrics->take());
+    watchClock();
+    const int64_t dropped = m_mailbox.dropped.exchange(0);
+    m_lostInQueue += dropped;
+    if (auto written = m_writer.flush(dropped); !written)
+        complain(written.error().text);
+    m_lostInDatabase = m_writer.recordsDropped();
+}
+
+void RecorderThread::watchClock()
+{
+    if (!m_clock.due(monotonicNs()))
+        return;
+    const ClockPair pair = ClockPair::now();
+    m_writer.clock({.timeNs = pair.realtimeNs, .monotonicNs = pair.monotonicNs, .uncertaintyNs = pair.uncertaintyNs});
+    if (const auto jump = m_clock.take(pair)) {
+        const std::string text = fmt::format(
+            "The machine's clock was moved by {} ms: times before and after do not fit.", *jump / 1'000'000);
+        spdlog::warn("{}", text);
+        m_writer.note(EventKind::Warning, text, fmt::format("{{\"jump_ns\": {}}}", *jump));
+    }
+}
+
+void RecorderThread::complain(const std::string &text)
+{
+    // A full disk stays full: once a minute is enough.
+    const int64_t nowNs = monotonicNs();
+    if (m_lastComplaintNs != 0 && nowNs - m_lastComplaintNs < kComplaintNs)
+        return;
+    m_lastComplaintNs = nowNs;
+    spdlog::error("The recording can't be written; the training goes on. {}", text);
+}
+
+Result<> RecorderThread::close(std::optional<int> exitCode)
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        m_stopping = true;
+    }
+    m_wake.notify_all();
+    m_thread.join();
+
+    drain();
+    writeLiveAllocations();
+    if (m_options.activity) {
+        ActivityBatch batch = m_options.activity->stop();
+        takeLosses(batch);
+        m_writer.take(std::move(batch));
+    }
+    if (m_metrics)
+        m_writer.take(m_metrics->take());
+    const int64_t dropped = m_mailbox.dropped.exchange(0);
+    m_lostInQueue += dropped;
+    if (const RecorderLosses lost = losses(); lost.queue + lost.device + lost.database > 0) {
+        const std::string text =
+            fmt::format("The recording has gaps: {} events found the recorder's queue full, CUPTI dropped {} records, "
+                        "{} could not be written.",
+                        lost.queue, lost.device, lost.database);
+        spdlog::warn("{}", text);
+        m_writer.note(
+            EventKind::Recording, text,
+            fmt::format("{{\"queue\": {}, \"device\": {}, \"database\": {}}}", lost.queue, lost.device, lost.database));
+    }
+    return m_writer.close(dropped, exitCode);
+}
+
+void RecorderThread::writeLiveAllocations()
+{
+    if (m_options.level != RecordLevel::Full)
+        return;
+    for (size_t source = 0; source < m_options.memory.size(); ++source) {
+        for (const AllocationRecord &record : m_options.memory[source]->liveAllocations())
+            m_writer.take(AllocationEvent{source, record});
+    }
+}
+
+RecorderLosses RecorderThread::losses() const
+{
+    return {m_lostInQueue + m_mailbox.dropped, m_lostByDevice, m_lostInDatabase};
+}
+
+RecorderThread::KnownStep &RecorderThread::known(int64_t step)
+{
+    KnownStep &known = m_figures[static_cast<size_t>(step) % kFigures];
+    if (known.step != step)
+        known = {step, {}};
+    return known;
+}
+
+void RecorderThread::keepPeak(int64_t step, std::optional<int64_t> bytes)
+{
+    const std::lock_guard lock(m_figuresMutex);
+    known(step).figures.peakAllocatedBytes = bytes;
+}
+
+void RecorderThread::finished(const store::StepRow &row)
+{
+    const std::lock_guard lock(m_figuresMutex);
+    StepFigures &figures = known(row.number).figures;
+    figures.wallNs = *row.endNs - row.startNs;
+    if (row.sums)
+        figures.exposedCommunicationNs = row.sums->exposedCommunicationNs;
+}
+
+StepFigures RecorderThread::figuresOf(int64_t step) const
+{
+    const std::lock_guard lock(m_figuresMutex);
+    const KnownStep &known = m_figures[static_cast<size_t>(step) % kFigures];
+    return known.step == step ? known.figures : StepFigures{};
+}
+
+} // namespace shardscope::collect

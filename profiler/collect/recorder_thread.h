@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "profiler/collect/clock_watch.h"
+#include "profiler/collect/mailbox.h"
+#include "profiler/collect/recorder.h"
+#include "profiler/collect/recording_writer.h"
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace shardscope::collect {
+
+/// The recorder's own thread: empties the mailbox, the device's records and the metrics into the database.
+class RecorderThread
+{
+public:
+    /// All that is handed over by reference must outlive it. `metrics` may be null.
+    RecorderThread(store::Writer writer, FirstIds ids, RecorderOptions &options, Mailbox &mailbox, FlightRing &flight,
+                   std::unique_ptr<MetricsSampler> metrics);
+    ~RecorderThread();
+
+    Result<> close(std::optional<int> exitCode);
+    RecorderLosses losses() const;
+
+    void keepPeak(int64_t step, std::optional<int64_t> bytes);
+    StepFigures figuresOf(int64_t step) const;
+
+private:
+    void loop();
+    void drain();
+    void flush();
+    void takeLosses(const ActivityBatch &batch);
+    void watchClock();
+    void complain(const std::string &text);
+    void finished(const store::StepRow &row);
+    void writeLiveAllocations();
+
+    RecorderOptions &m_options;
+    Mailbox &m_mailbox;
+    std::unique_ptr<MetricsSampler> m_metrics;
+    RecordingWriter m_writer;
+    ClockWatch m_clock;
+    int64_t m_lastComplaintNs = 0;
+
+    std::atomic<int64_t> m_lostInQueue{0};
+    std::atomic<int64_t> m_lostByDevice{0};
+    std::atomic<int64_t> m_lostInDatabase{0};
+
+    static constexpr size_t kFigures = 64;
+    struct KnownStep
+    {
+        int64_t step = kNoStep;
+        StepFigures figures;
+    };
+    KnownStep &known(int64_t step);
+    mutable std::mutex m_figuresMutex;
+    std::array<KnownStep, kFigures> m_figures;
+
+    std::mutex m_mutex;
+    std::condition_variable m_wake;
+    bool m_stopping = false;
+    std::thread m_thread;
+};
+
+} // namespace shardscope::collect
