@@ -26,7 +26,7 @@ if [[ -n $(git status --porcelain) ]]; then
 fi
 
 readonly system=${1:-$(mktemp -d /var/tmp/shardscope-fresh.XXXXXX)}
-readonly clone=/root/shardscope
+readonly clone=/home/someone/shardscope
 mkdir -p "$system"
 [[ -z $(ls -A "$system") ]] || die "$system is not empty."
 
@@ -76,13 +76,23 @@ mountSystem() {
   mount -t tmpfs tmpfs "$system/run"
 }
 
-# Proxies, certificates and pip's settings; nothing else of this session goes in.
+# inside USER COMMAND: proxies, certificates and pip's settings go in; nothing else of this session does.
 inside() {
-  local passed=() name
+  local passed=() name home=/root
+  [[ $1 == root ]] || home=/home/$1
   while IFS= read -r name; do passed+=("$name=${!name}"); done \
     < <(compgen -e | grep -E '^(PIP_.*|.*_CA_.*|.*CERT.*|(http|https|no|ftp)_proxy|(HTTP|HTTPS|NO)_PROXY)$')
-  env -i "${passed[@]}" HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    chroot "$system" bash -c "cd '$clone' 2>/dev/null || cd /; $1"
+  env -i "${passed[@]}" HOME="$home" USER="$1" TERM="${TERM:-dumb}" LANG=C.UTF-8 \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    chroot --userspec="$1" "$system" bash -c "cd '$clone' && $2"
+}
+
+# Without root it must stop and print one line that names what is missing.
+checkWithoutRoot() {
+  local said
+  if said=$(inside someone "packaging/setup.sh" 2>&1); then die "setup.sh did not stop where it may not install anything."; fi
+  grep -q 'sudo apt-get update && sudo apt-get install -y .*libqcustomplot-dev' <<<"$said" \
+    || die "setup.sh did not print the apt-get line that is missing: $said"
 }
 
 times=()
@@ -97,14 +107,19 @@ timed() { # timed NAME COMMAND...
 timed "debootstrap bookworm" debootstrap --variant=minbase --include=ca-certificates,git bookworm "$system" "$(mirror)"
 copySettings
 mountSystem
+chroot "$system" useradd --create-home --shell /bin/bash someone
 git clone -q --no-hardlinks "$root" "$system$clone"
+chroot "$system" chown -R someone: "$clone"
 printf 'Checking %s in %s\n' "$(git log -1 --format='%h %s')" "$system"
-timed "packaging/quickstart.sh (no display)" inside "packaging/quickstart.sh"
+timed "packaging/setup.sh, without root" checkWithoutRoot
+timed "packaging/quickstart.sh, as root, no display" inside root packaging/quickstart.sh
 for page in live timeline memory; do
   [[ -s $system/root/.local/share/shardscope/runs/demo/$page.png ]] || die "the quickstart left no picture $page.png."
 done
-timed "packaging/test.sh" inside "packaging/test.sh"
-timed "packaging/test.sh again, nothing to do" inside "packaging/test.sh"
+# What root built serves an ordinary user, who runs the tests: root's rights would hide mistakes.
+chroot "$system" chown -R someone: "$clone"
+timed "packaging/test.sh, as a user" inside someone packaging/test.sh
+timed "packaging/test.sh again, nothing to build" inside someone packaging/test.sh
 
 printf '\nBoth commands work in a fresh Debian 12:\n'
 printf '%s\n' "${times[@]}"
