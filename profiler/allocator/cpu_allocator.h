@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "profiler/collect/memory_source.h"
+
+#include <c10/core/Allocator.h>
+
+#include <memory>
+
+namespace shardscope::allocator {
+
+/// Live blocks, their sums and their peak; shared by the allocator, by the blocks it gave out and by the recorder.
+class CpuMemory;
+
+/// An allocator in front of another that counts what passes. Every block carries its size and tag as the context of its
+/// DataPtr, so a free needs no look-up and works on any thread, also after the counting has ended. Therefore c10's raw
+/// interface (a context that is the data pointer) is not offered.
+///
+/// Counting costs one short lock an allocation: the peak across threads needs one order of all allocations anyway.
+class CpuAllocator final : public c10::Allocator
+{
+public:
+    /// `base` must outlive every block.
+    CpuAllocator(c10::Allocator &base, std::shared_ptr<collect::CurrentMemoryTag> tag);
+
+    c10::DataPtr allocate(size_t bytes) override;
+    void copy_data(void *target, const void *source, size_t bytes) const override;
+
+    std::shared_ptr<collect::MemorySource> memory() const;
+
+private:
+    c10::Allocator &m_base;
+    std::shared_ptr<collect::CurrentMemoryTag> m_tag;
+    std::shared_ptr<CpuMemory> m_memory;
+};
+
+} // namespace shardscope::allocator
