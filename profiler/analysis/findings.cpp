@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes with evidence and remedy. A gain is what a step could win at most, as a mean over the rank's steps: hidden
+// communication needs compute to hide behind, so it is never more than the compute that hides nothing yet.
+#include "core/base/text.h"
+#include "profiler/analysis/evidence.h"
+#include "profiler/analysis/summaries.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace shardscope::analysis {
+namespace {
+
+/// A rank computes notably longer than the others from here on.
+constexpr double kStragglerShare = 0.10;
+
+/// A rank's summary with its steps, of the newest attempt that has both.
+struct Subject
+{
+    const RankSummary *summary = nullptr;
+    const RankSteps *steps = nullptr;
+
+    int64_t aStep(int64_t sumNs) const { return sumNs / std::max<int64_t>(summary->steps, 1); }
+    double share(int64_t sumNs) const
+    {
+        return summary->sums->wallNs > 0 ? static_cast<double>(sumNs) / static_cast<double>(summary->sums->wallNs) : 0;
+    }
+    /// Of so much exposed communication, what compute could hide.
+    int64_t hideable(int64_t exposedNs) const
+    {
+        return std::min(exposedNs, summary->sums->computeNs - summary->sums->overlappedCommunicationNs);
+    }
+};
+
+std::vector<Subject> newestRanks(const Input &input, const Analysis &analysis)
+{
+    std::vector<Subject> subjects;
+    for (size_t i = 0; i < analysis.ranks.size(); ++i) {
+        const RankSummary &summary = analysis.ranks[i];
+        if (!summary.sums || summary.steps == 0)
+            continue;
+        if (!subjects.empty() && subjects.back().summary->attempt != summary.attempt)
+            subjects.clear();
+        subjects.push_back({&summary, &input.ranks[i]});
+    }
+    return subjects;
+}
+
+const Subject &worstExposed(const std::vector<Subject> &subjects)
+{
+    return *std::max_element(subjects.begin(), subjects.end(), [](const Subject &a, const Subject &b) {
+        return a.share(a.summary->sums->exposedCommunicationNs) < b.share(b.summary->sums->exposedCommunicationNs);
+    });
+}
+
+std::string percent(double share)
+{
+    return fmt::format("{:.1f} %", share * 100);
+}
+
+/// "all-gather", the operation that most of it is.
+std::string mostExposedOperation(const store::StepSums &sums)
+{
+    const std::pair<int64_t, const char *> parts[] = {{sums.exposedAllGatherNs, "all-gather"},
+                                                      {sums.exposedReduceScatterNs, "reduce-scatter"},
+                                                      {sums.exposedAllReduceNs, "all-reduce"},
+                                                      {sums.exposedOtherCommunicationNs, "other operations"}};
+    return std::max_element(std::begin(parts), std::end(parts))->second;
+}
+
+struct PrefetchSetting
+{
+    bool backward = true;
+    bool forward = true;
+    bool shards = true; ///< strategy none gathers nothing
+};
+
+/// As the newest configuration of the rank says; what it does not say counts as on.
+PrefetchSetting prefetchOf(const Input &input, store::Index process)
+{
+    PrefetchSetting setting;
+    for (const store::ConfigInfo &config : input.catalog->configs) {
+        const auto json = nlohmann::json::parse(config.fullJson, nullptr, false);
+        if (config.process != process || !json.is_object() || !json.contains("parallel"))
+            continue;
+        const auto &parallel = json["parallel"];
+        if (!parallel.is_object())
+            continue;
+        setting.backward = parallel.value("prefetch", nlohmann::json()) != "off";
+        setting.forward = parallel.value("forward_prefetch", nlohmann::json()) != false;
+        setting.shards = parallel.value("strategy", nlohmann::json()) != "none";
+    }
+    return setting;
+}
+
+std::string stepSql(int64_t attempt, std::string_view column)
+{
+    return fmt::format(
+        "SELECT p.rank, s.number, s.{0}, s.wall_ns, round(1.0 * s.{0} / s.wall_ns, 4) AS share FROM step "
+        "s JOIN process p USING (process_id) WHERE p.attempt = {1} AND s.wall_ns > 0 ORDER BY share "
+        "DESC LIMIT 20",
+        column, attempt);
+}
+
+void findExposedCommunication(const Input &input, const std::vector<Subject> &subjects, std::vector<Finding> &findings)
+{
+    const Subject &worst = worstExposed(subjects);
+    const store::StepSums &sums = *worst.summary->sums;
+    const double share = worst.share(sums.exposedCommunicationNs);
+    if (share <= kExposedShareLimit)
+        return;
+    Finding finding;
+    finding.cause = "exposed_communication";
+    finding.share = share;
+    finding.evidence = worstExposedCommunication(input, *worst.steps);
+    const int64_t gainNs = worst.aStep(worst.hideable(sums.exposedCommunicationNs));
+    finding.text =
+        fmt::format("Rank {} spends {} of its time in communication that no computation hides: {} of a step "
+                    "of {} (mean), most of it {}.",
+                    worst.summary->rank, percent(share), formatDuration(worst.aStep(sums.exposedCommunicationNs)),
+                    formatDuration(worst.aStep(sums.wallNs)), mostExposedOperation(sums));
+    if (!finding.evidence.unit.empty())
+        finding.text += fmt::format(" The longest stretch is at {} in step {}.", finding.evidence.unit,
+                                    finding.evidence.step.value_or(0));
+    const bool bound = gainNs < worst.aStep(sums.exposedCommunicationNs);
+    finding.remedy =
+        bound ? "There is less computation than communication: more tokens a rank and step (train.micro_batch or "
+                "sequence_length), accumulation, or a strategy that communicates less (grad_op, none) if memory allows."
+              : "Let computation hide it: prefetch on, a larger micro-batch, or grad_op, which gathers once a step, if "
+                "memory allows.";
+    finding.gainNs = gainNs;
+    finding.evidenceSql = stepSql(worst.summary->attempt, "exposed_communication_ns");
+    findings.push_back(std::move(finding));
+}
+
+void findPrefetchOff(const Input &input, const std::vector<Subject> &subjects, std::vector<Finding> &findings)
+{
+    const Subject &worst = worstExposed(subjects);
+    const store::StepSums &sums = *worst.summary->sums;
+    const PrefetchSetting setting = prefetchOf(input, worst.steps->process);
+    const bool allOn = setting.backward && setting.forward;
+    if (allOn || !setting.shards || sums.exposedAllGatherNs == 0)
+        return;
+    Finding finding;
+    finding.cause = "prefetch_off";
+    finding.share = worst.share(sums.exposedAllGatherNs);
+    const char *where = setting.backward ? "forward" : setting.forward ? "backward" : "forward and backward";
+    finding.text = fmt::format("Prefetch is off in {}: each unit's all-gather begins only when its parameters are "
+                               "needed. {} of a step (mean, rank {}) are all-gathers that nothing hides.",
+                               where, formatDuration(worst.aStep(sums.exposedAllGatherNs)), worst.summary->rank);
+    finding.remedy = setting.backward ? "Set parallel.forward_prefetch = true."
+                     : setting.forward
+                         ? "Set parallel.prefetch = \"pre\". It takes one more gathered unit of memory."
+                         : "Set parallel.prefetch = \"pre\" and parallel.forward_prefetch = true. It takes "
+                           "one more gathered unit of memory.";
+    finding.gainNs = worst.aStep(worst.hideable(sums.exposedAllGatherNs));
+    finding.evidence = worstExposedCommunication(input, *worst.steps);
+    finding.evidenceSql = stepSql(worst.summary->attempt, "exposed_all_gather_ns");
+    findings.push_back(std::move(finding));
+}
+
+/// The ranks that compute longest hold up all others at every collective.
+void findStragglers(const std::vector<Subject> &subjects, std::vector<Finding> &findings)
+{
+    if (subjects.size() < 2)
+        return;
+    for (const Subject &subject : subjects) {
+        std::vector<int64_t> others;
+        for (const Subject &other : subjects) {
+            if (&other != &subject)
+                others.push_back(other.aStep(other.summary->sums->computeNs));
+        }
+        std::sort(others.begin(), others.end());
+        const int64_t medianNs = percentile(others, 0.5);
+        const int64_t ownNs = subject.aStep(subject.summary->sums->computeNs);
+        const int64_t longerNs = ownNs - medianNs;
+        if (medianNs <= 0 || static_cast<double>(longerNs) <= kStragglerShare * static_cast<double>(medianNs))
+            continue;
+        Finding finding;
+        finding.cause = "straggler";
+        finding.share =
+            static_cast<double>(longerNs) / static_cast<double>(subject.aStep(subject.summary->sums->wallNs));
+        finding.text =
+            fmt::format("Rank {} computes {} a step, the median of the others is {} ({} longer): they wait for "
+                        "it at every collective.",
+                        subject.summary->rank, formatDuration(ownNs), formatDuration(medianNs),
+                        percent(static_cast<double>(longerNs) / static_cast<double>(medianNs)));
+        finding.remedy =
+            "Look at this rank's device: another program on it, a lower clock (power, temperature), a slower "
+            "model, or CPU cores that it shares.";
+        finding.gainNs = longerNs;
+        finding.evidence.attempt = subject.summary->attempt;
+        finding.evidence.rank = subject.summary->rank;
+        finding.evidenceSql =
+            fmt::format("SELECT p.rank, count(*) AS steps, sum(s.compute_ns) / count(*) AS "
+                        "mean_compute_ns FROM step s JOIN process p USING (process_id) WHERE p.attempt "
+                        "= {} AND s.compute_ns IS NOT NULL GROUP BY p.rank ORDER BY mean_compute_ns DESC",
+                        subject.summary->attempt);
+        findings.push_back(std::move(finding));
+    }
+}
+
+void findDrops(const Input &input, std::vector<Finding> &findings)
+{
+    int64_t dropped = 0, written = 0;
+    const store::ProcessInfo *worst = nullptr;
+    for (const store::ProcessInfo &process : input.catalog->processes) {
+        dropped += process.droppedRecords;
+        written += process.spansWritten;
+        if (process.droppedRecords > 0 && (!worst || process.droppedRecords > worst->droppedRecords))
+            worst = &process;
+    }
+    if (!worst)
+        return;
+    Finding finding;
+    finding.cause = "dropped_records";
+    finding.text = fmt::format("{} records were dropped ({} spans were kept), most of them by {}: times and counts are "
+                               "lower bounds.",
+                               dropped, written, worst->rank ? fmt::format("rank {}", *worst->rank) : "the supervisor");
+    finding.remedy = "Record at level light, give the recorder a core, or look whether the disk is slow or full.";
+    finding.evidence.attempt = worst->attempt;
+    finding.evidence.rank = worst->rank;
+    finding.evidenceSql = "SELECT p.attempt, p.rank, f.written_ns, f.dropped_records FROM flush f JOIN process p USING "
+                          "(process_id) WHERE f.dropped_records > 0 ORDER BY f.dropped_records DESC LIMIT 20";
+    findings.push_back(std::move(finding));
+}
+
+void findMissingRanks(const Input &input, std::vector<Finding> &findings)
+{
+    for (const store::AttemptInfo &attempt : input.catalog->attempts) {
+        if (attempt.missingRanks.empty())
+            continue;
+        Finding finding;
+        finding.cause = "missing_ranks";
+        const bool one = attempt.missingRanks.size() == 1;
+        finding.text = fmt::format("Attempt {} has {} ranks, but there is no readable database of {} {}: waits and "
+                                   "transfers of collectives can't be told apart.",
+                                   attempt.attempt, attempt.worldSize, one ? "rank" : "ranks",
+                                   fmt::join(attempt.missingRanks, ", "));
+        finding.remedy =
+            fmt::format("Copy attempt-{}/rank-N.sqlite from the machine that ran it, or look in its logs why "
+                        "it recorded nothing.",
+                        attempt.attempt);
+        finding.evidence.attempt = attempt.attempt;
+        finding.evidence.rank = attempt.missingRanks.front();
+        finding.evidenceSql = fmt::format(
+            "SELECT rank, world_size, host, pid FROM process WHERE attempt = {} ORDER BY rank", attempt.attempt);
+        findings.push_back(std::move(finding));
+    }
+}
+
+} // namespace
+
+std::vector<Finding> findCauses(const Input &input, const Analysis &analysis)
+{
+    std::vector<Finding> findings;
+    if (const auto subjects = newestRanks(input, analysis); !subjects.empty()) {
+        findExposedCommunication(input, subjects, findings);
+        findPrefetchOff(input, subjects, findings);
+        findStragglers(subjects, findings);
+    }
+    findDrops(input, findings);
+    findMissingRanks(input, findings);
+    std::stable_sort(findings.begin(), findings.end(),
+                     [](const Finding &a, const Finding &b) { return a.gainNs.value_or(-1) > b.gainNs.value_or(-1); });
+    return findings;
+}
+
+} // namespace shardscope::analysis

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analysis/summaries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace shardscope::analysis {
+namespace {
+
+std::optional<int64_t> durationOf(const store::StepInfo &step)
+{
+    return step.endNs ? std::optional<int64_t>(*step.endNs - step.startNs) : std::nullopt;
+}
+
+/// The device that a rank computes on.
+const store::DeviceInfo *deviceOf(const store::Catalog &catalog, store::Index process)
+{
+    for (const store::DeviceInfo &device : catalog.devices) {
+        if (device.process == process)
+            return &device;
+    }
+    return nullptr;
+}
+
+/// Sums over finished steps: durations, tokens, times.
+struct Totals
+{
+    std::vector<int64_t> durationsNs;
+    int64_t tokens = 0;
+    int64_t tokenNs = 0; ///< of the steps whose tokens are known
+    std::optional<store::StepSums> sums;
+    std::optional<int64_t> peakBytes;
+    std::optional<int64_t> peakStep;
+};
+
+Totals totalsOf(const std::vector<store::StepInfo> &steps)
+{
+    Totals totals;
+    for (const store::StepInfo &step : steps) {
+        const auto durationNs = durationOf(step);
+        if (!durationNs)
+            continue;
+        totals.durationsNs.push_back(*durationNs);
+        if (step.tokens) {
+            totals.tokens += *step.tokens;
+            totals.tokenNs += *durationNs;
+        }
+        if (step.sums) {
+            if (!totals.sums)
+                totals.sums.emplace();
+            *totals.sums += *step.sums;
+        }
+        if (step.peakAllocatedBytes && step.peakAllocatedBytes > totals.peakBytes) {
+            totals.peakBytes = step.peakAllocatedBytes;
+            totals.peakStep = step.number;
+        }
+    }
+    std::sort(totals.durationsNs.begin(), totals.durationsNs.end());
+    return totals;
+}
+
+Result<> fillPeak(const Input &input, const RankSteps &rank, const Totals &totals, RankSummary &summary)
+{
+    summary.peakAllocatedBytes = totals.peakBytes;
+    const auto peak = input.recording.memoryPeak(rank.process, totals.peakStep);
+    if (!peak)
+        return tl::unexpected(peak.error());
+    if (!*peak)
+        return {};
+    // The sample at the peak is the measurement; the step's figure is a copy of it.
+    summary.peakAllocatedBytes = (*peak)->allocatedBytes;
+    auto &bytes = summary.memoryAtPeakBytes.emplace();
+    std::copy((*peak)->categoryBytes.begin(), (*peak)->categoryBytes.end(), bytes.begin());
+    bytes.back() = (*peak)->roundingBytes;
+    return {};
+}
+
+void fillRates(const Input &input, const RankSteps &rank, const Totals &totals, RankSummary &summary)
+{
+    if (totals.tokenNs > 0)
+        summary.tokensPerSecond = static_cast<double>(totals.tokens) * 1e9 / static_cast<double>(totals.tokenNs);
+    const store::DeviceInfo *device = deviceOf(*input.catalog, rank.process);
+    if (!device)
+        return;
+    summary.device = device->name;
+    const auto flopsPerToken = input.catalog->processes[static_cast<size_t>(rank.process)].modelFlopsPerToken;
+    if (summary.tokensPerSecond && flopsPerToken && device->peakFlops && *device->peakFlops > 0)
+        summary.mfu = *summary.tokensPerSecond * *flopsPerToken / *device->peakFlops;
+}
+
+} // namespace
+
+int64_t percentile(const std::vector<int64_t> &sorted, double share)
+{
+    const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+    return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+
+Result<std::vector<RankSummary>> summarizeRanks(const Input &input)
+{
+    std::vector<RankSummary> summaries;
+    for (const RankSteps &rank : input.ranks) {
+        const Totals totals = totalsOf(rank.steps);
+        RankSummary summary;
+        summary.attempt = rank.attempt;
+        summary.rank = rank.rank;
+        summary.steps = static_cast<int64_t>(totals.durationsNs.size());
+        if (!totals.durationsNs.empty()) {
+            summary.stepMedianNs = percentile(totals.durationsNs, 0.5);
+            summary.stepP99Ns = percentile(totals.durationsNs, 0.99);
+        }
+        summary.sums = totals.sums;
+        summary.droppedRecords = input.catalog->processes[static_cast<size_t>(rank.process)].droppedRecords;
+        fillRates(input, rank, totals, summary);
+        if (auto filled = fillPeak(input, rank, totals, summary); !filled)
+            return tl::unexpected(filled.error());
+        summaries.push_back(std::move(summary));
+    }
+    return summaries;
+}
+
+std::vector<AttemptSummary> summarizeAttempts(const Input &input)
+{
+    std::vector<AttemptSummary> summaries;
+    for (const store::AttemptInfo &attempt : input.catalog->attempts) {
+        AttemptSummary summary{attempt.attempt,  attempt.worldSize, attempt.missingRanks, {}, {}, {}, {},
+                               attempt.endReason};
+        for (const RankSteps &rank : input.ranks) {
+            if (rank.attempt != attempt.attempt)
+                continue;
+            for (const store::StepInfo &step : rank.steps) {
+                summary.firstStep = std::min(summary.firstStep.value_or(step.number), step.number);
+                summary.lastStep = std::max(summary.lastStep.value_or(step.number), step.number);
+                if (!step.spansKept || step.level == RecordLevel::Off)
+                    continue;
+                summary.firstRecordedStep = std::min(summary.firstRecordedStep.value_or(step.number), step.number);
+                summary.lastRecordedStep = std::max(summary.lastRecordedStep.value_or(step.number), step.number);
+            }
+        }
+        summaries.push_back(std::move(summary));
+    }
+    return summaries;
+}
+
+std::vector<StepSummary> summarizeSteps(const Input &input)
+{
+    std::map<std::pair<int64_t, int64_t>, StepSummary> steps;
+    for (const RankSteps &rank : input.ranks) {
+        for (const store::StepInfo &step : rank.steps) {
+            StepSummary &summary = steps[{rank.attempt, step.number}];
+            summary.attempt = rank.attempt;
+            summary.step = step.number;
+            // Loss, norm and rate are those of all ranks: any rank's will do, the lowest one's comes first.
+            if (!summary.config && step.config != store::kNone)
+                summary.config = input.catalog->configs[static_cast<size_t>(step.config)].configId;
+            if (!summary.state || (step.state && *step.state != StepState::Ok))
+                summary.state = step.state;
+            summary.loss = summary.loss ? summary.loss : step.loss;
+            summary.gradientNorm = summary.gradientNorm ? summary.gradientNorm : step.gradientNorm;
+            summary.learningRate = summary.learningRate ? summary.learningRate : step.learningRate;
+            if (step.tokens)
+                summary.tokens = summary.tokens.value_or(0) + *step.tokens;
+            if (const auto durationNs = durationOf(step))
+                summary.durationNs = std::max(summary.durationNs.value_or(0), *durationNs);
+        }
+    }
+    std::vector<StepSummary> list;
+    for (auto &[key, summary] : steps)
+        list.push_back(std::move(summary));
+    return list;
+}
+
+std::vector<ValidationPoint> validationPoints(const Input &input)
+{
+    std::map<std::pair<int64_t, int64_t>, double> losses;
+    for (const RankSteps &rank : input.ranks) {
+        for (const store::StepInfo &step : rank.steps) {
+            if (step.validationLoss)
+                losses.try_emplace({rank.attempt, step.number}, *step.validationLoss);
+        }
+    }
+    std::vector<ValidationPoint> points;
+    for (const auto &[key, loss] : losses)
+        points.push_back({key.first, key.second, loss});
+    return points;
+}
+
+} // namespace shardscope::analysis
