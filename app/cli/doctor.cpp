@@ -14,9 +14,8 @@
 #include "profiler/collect/nvml.h"
 
 #include <array>
-#include <cstdio>
 #include <cstring>
-#include <memory>
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
