@@ -128,7 +128,7 @@ void FixtureStep::writeBackward()
 void FixtureStep::writeEnd()
 {
     m_cursorUs = communicate(Operation::AllReduce, Phase::Optimizer, kNoUnit, m_cursorUs, kAllReduceUs);
-    const int64_t optimizerUs = m_options.slowRank == m_rank ? 2 * kOptimizerUs : kOptimizerUs;
+    const int64_t optimizerUs = kOptimizerUs + (m_options.slowRank == m_rank ? m_options.slowUs : 0);
     bracket("optimizer", Phase::Optimizer, kNoUnit, m_cursorUs, optimizerUs);
     compute("adamw", Phase::Optimizer, kNoUnit, optimizerUs);
     span(kCopies, "Memcpy DtoH", SpanCategory::Copy, Phase::Optimizer, kNoUnit, m_cursorUs, kCopyUs);

@@ -40,7 +40,8 @@ struct FixtureOptions
     bool finish = true;                ///< false: no rank has ended
     int64_t droppedRecords = 0;        ///< of rank 0
     std::optional<int64_t> killedRank; ///< by signal 9, as the supervisor tells it; it has no end
-    std::optional<int64_t> slowRank;   ///< computes for twice as long in the optimizer
+    std::optional<int64_t> slowRank;   ///< computes longer in the optimizer …
+    int64_t slowUs = 500;              ///< … by this
     store::Retention retention;
     std::string namePrefix; ///< put before the names of spans: odd characters
 };
