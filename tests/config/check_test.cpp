@@ -111,6 +111,14 @@ TEST(CheckRun, checksFieldsThatWereSetWithoutTheRegistry)
                             IsProblem("parallel.ranks", "can't be 0")));
 }
 
+TEST(CheckRun, theHelpNamesEveryModel)
+{
+    std::vector<std::string> names;
+    for (const KnownModel &model : shapes::knownModels())
+        names.push_back(model.name);
+    EXPECT_THAT((*findKey("model.preset"))->help, HasSubstr(fmt::format(": {}.", fmt::join(names, ", "))));
+}
+
 TEST(CheckRun, aSequenceIsNoLongerThanTheModels)
 {
     EXPECT_TRUE(problemsOf(with({"model.preset=tiny", "train.sequence_length=2048"})).empty());
