@@ -13,8 +13,10 @@ StepRetention::StepRetention(const Retention &retention)
 
 void StepRetention::stepBegan(int64_t stepId, int64_t startNs)
 {
-    if (stepId <= m_lastSeenId)
+    if (stepId <= m_lastSeenId) {
+        correctStart(stepId, startNs);
         return;
+    }
     m_lastSeenId = stepId;
     if (m_firstSteps < m_keepFirst) {
         ++m_firstSteps;
@@ -25,6 +27,20 @@ void StepRetention::stepBegan(int64_t stepId, int64_t startNs)
         m_doneToNs = startNs;
     }
     m_steps.push_back({stepId, startNs});
+}
+
+void StepRetention::correctStart(int64_t stepId, int64_t startNs)
+{
+    const auto step =
+        std::find_if(m_steps.rbegin(), m_steps.rend(), [&](const Step &one) { return one.stepId == stepId; });
+    if (step == m_steps.rend())
+        return;
+    step->startNs = startNs;
+    // While nothing was deleted, the oldest of these is where the first steps end.
+    if (m_firstDeletedId == 0 && stepId == m_steps.front().stepId) {
+        m_fromNs = startNs;
+        m_doneToNs = startNs;
+    }
 }
 
 bool StepRetention::tighten()

@@ -25,7 +25,7 @@ public:
 
     explicit StepRetention(const Retention &retention);
 
-    /// A step has begun. Known ones are ignored; ids ascend.
+    /// A step has begun; again where its start is known better (the device's). Ids of new steps ascend.
     void stepBegan(int64_t stepId, int64_t startNs);
     /// The database has outgrown the limit: keep a quarter fewer steps from now on. False: only one is kept already.
     bool tighten();
@@ -42,6 +42,8 @@ private:
         int64_t stepId = 0;
         int64_t startNs = 0;
     };
+
+    void correctStart(int64_t stepId, int64_t startNs);
 
     int64_t m_keepSteps; ///< 0: all
     int64_t m_keepFirst;

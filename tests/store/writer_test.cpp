@@ -2,6 +2,7 @@
 #include "profiler/store/writer.h"
 
 #include "profiler/store/recording.h"
+#include "profiler/store/sqlite_error.h"
 #include "profiler/store/step_retention.h"
 #include "recording_fixture.h"
 
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -270,6 +272,14 @@ TEST_F(WriterTest, AFailedCommitIsReportedAndCounted)
     EXPECT_EQ(integerOf("SELECT count(*) FROM event WHERE text = 'must not get lost'"), 1);
 }
 
+TEST(SqliteError, AFullDiskSaysSo)
+{
+    const std::string text =
+        explain("/data/run/rank-0.sqlite", SQLite::Exception("database or disk is full", SQLITE_FULL));
+    EXPECT_THAT(text, HasSubstr("The disk is full"));
+    EXPECT_THAT(text, HasSubstr("/data/run/rank-0.sqlite"));
+}
+
 /// A child writes and commits until it is killed in the middle of something.
 TEST_F(WriterTest, AKilledWriterLosesNoCommit)
 {
@@ -327,6 +337,21 @@ TEST(StepRetention, SaysADeletionAgainUntilItIsDone)
     EXPECT_FALSE(retention.spansKept(2));
     EXPECT_FALSE(retention.spansKept(3));
     EXPECT_TRUE(retention.spansKept(4));
+}
+
+TEST(StepRetention, TakesABetterStartWhenItComes)
+{
+    StepRetention retention({.keepSteps = 1, .keepFirst = 1, .maxBytes = 0});
+    retention.stepBegan(1, 100);
+    retention.stepBegan(2, 200);
+    retention.stepBegan(2, 230); // the device had still to do with step 1
+    retention.stepBegan(3, 300);
+    retention.stepBegan(3, 340);
+    retention.stepBegan(4, 400);
+    const auto deletion = retention.due();
+    ASSERT_TRUE(deletion);
+    EXPECT_EQ(deletion->fromNs, 230);
+    EXPECT_EQ(deletion->toNs, 340);
 }
 
 } // namespace
