@@ -23,7 +23,7 @@ if [[ -z ${DISPLAY:-}${WAYLAND_DISPLAY:-} ]]; then
     QT_QPA_PLATFORM=offscreen "$bin/shardscope" "$run" --render $page --out "$run/$page.png"
     printf '  %s\n' "$run/$page.png"
   done
-  printf '\nThe run is in %s. Look into it: %s analyze demo\n' "$run" "$bin/shardscope-cli"
+  printf '\nThe run is in %s. Look into it: %s analyze "%s"\n' "$run" "$bin/shardscope-cli" "$(basename "$run")"
   exit
 fi
 
