@@ -6,8 +6,8 @@
 #include "profiler/allocator/cuda_memory.h"
 
 #include <fmt/ranges.h>
-#include <nccl.h>
 #include <nlohmann/json.hpp>
+#include <torch/csrc/cuda/nccl.h>
 #include <torch/version.h>
 
 namespace shardscope::worker {
@@ -35,9 +35,10 @@ static std::vector<std::pair<std::string, std::string>> versions(c10::Device dev
 {
     std::vector<std::pair<std::string, std::string>> rows = {{"version", SHARDSCOPE_VERSION},
                                                              {"torch_version", TORCH_VERSION}};
-    int nccl = 0;
-    if (device.is_cuda() && ncclGetVersion(&nccl) == ncclSuccess)
-        rows.emplace_back("nccl_version", fmt::format("{}.{}.{}", nccl / 10000, nccl / 100 % 100, nccl % 100));
+    if (device.is_cuda()) {
+        const uint64_t nccl = torch::cuda::nccl::version(); // major << 32 | minor << 16 | patch
+        rows.emplace_back("nccl_version", fmt::format("{}.{}.{}", nccl >> 32, nccl >> 16 & 0xffff, nccl & 0xffff));
+    }
     return rows;
 }
 

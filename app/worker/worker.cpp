@@ -156,6 +156,8 @@ train::JobIdentity RankRun::identity() const
 void RankRun::report(const control::RankMessage &message)
 {
     m_channel.send(message);
+    if (const auto *warning = std::get_if<control::WarningMessage>(&message); warning && m_environment.rank == 0)
+        spdlog::warn("{}", warning->text);
     if (const auto *checkpoint = std::get_if<control::CheckpointMessage>(&message)) {
         spdlog::info("Checkpoint of step {} in {}", checkpoint->step, checkpoint->path);
         if (m_keeper)

@@ -77,7 +77,7 @@ Result<Trainer::Next> Trainer::obeyCommands()
     if (!due.any())
         return Next::Step;
     if (due.checkpoint || due.stop) {
-        if (auto written = checkpoint(); !written)
+        if (auto written = due.stop ? checkpoint() : checkpointAndGoOn(); !written)
             return tl::unexpected(written.error());
     }
     if (due.stop)
@@ -99,9 +99,10 @@ Result<Trainer::Next> Trainer::pause()
             break;
         if (command == control::Command::Pause)
             continue;
-        if (auto written = checkpoint(); !written)
+        const bool stop = command == control::Command::Stop;
+        if (auto written = stop ? checkpoint() : checkpointAndGoOn(); !written)
             return tl::unexpected(written.error());
-        if (command == control::Command::Stop)
+        if (stop)
             return Next::Stop;
     }
     m_job.observer.event(EventKind::Command, fmt::format("Going on after step {}", m_done));
@@ -218,7 +219,21 @@ bool Trainer::validationDue(int64_t step) const
 Result<> Trainer::checkpointIfDue()
 {
     const int64_t every = m_job.configuration.checkpoint.every;
-    return every > 0 && m_done % every == 0 ? checkpoint() : Result<>{};
+    return every > 0 && m_done % every == 0 ? checkpointAndGoOn() : Result<>{};
+}
+
+/// A full disk must not end a run whose weights are in order: it is a warning, and the next checkpoint may fit.
+Result<> Trainer::checkpointAndGoOn()
+{
+    if (auto settled = settle(); !settled)
+        return settled;
+    if (auto written = checkpoint(); !written) {
+        m_job.observer.event(EventKind::Warning, written.error().text);
+        m_job.report(control::WarningMessage{
+            fmt::format("No checkpoint of step {}; the training goes on. {}", m_done, written.error().text), true});
+        m_lastEndNs = monotonicNs();
+    }
+    return {};
 }
 
 /// The state after the steps that are done.

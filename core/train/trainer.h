@@ -87,6 +87,7 @@ private:
     Result<> finish(OpenStep &step, int64_t endedNs);
     void takeValues(OpenStep &step);
     Result<> checkpoint();
+    Result<> checkpointAndGoOn();
     Result<> checkpointIfDue();
     bool validationDue(int64_t step) const;
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/rank_exchange.h"
+
+#include <gmock/gmock.h>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+using namespace shardscope;
+using shardscope::train::RankExchange;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace {
+
+void onRanks(int worldSize, const std::function<void(RankExchange &)> &f)
+{
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < worldSize; ++rank) {
+        threads.emplace_back([&, rank] {
+            RankExchange exchange(store, rank, worldSize);
+            f(exchange);
+        });
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+}
+
+TEST(RankExchangeTest, AllHearAllInTheOrderOfTheRanks)
+{
+    onRanks(3, [](RankExchange &exchange) {
+        for (int round = 0; round < 3; ++round) { // the same name again is another exchange
+            const auto all = exchange.allGather("x", fmt::format("{} of {}", exchange.rank(), round));
+            ASSERT_TRUE(all);
+            EXPECT_THAT(*all, ElementsAre(fmt::format("0 of {}", round), fmt::format("1 of {}", round),
+                                          fmt::format("2 of {}", round)));
+        }
+        EXPECT_EQ(exchange.fromRoot("y", exchange.rank() == 0 ? "root's" : "mine").value(), "root's");
+    });
+}
+
+TEST(RankExchangeTest, AnErrorOfOneIsAnErrorOfAll)
+{
+    onRanks(3, [](RankExchange &exchange) {
+        EXPECT_TRUE(exchange.agree("fine", {}));
+        const auto agreed = exchange.agree("disk", exchange.rank() == 1 ? Result<>(fail("full")) : Result<>());
+        ASSERT_FALSE(agreed);
+        EXPECT_EQ(agreed.error().text, "Rank 1: full");
+    });
+}
+
+TEST(RankExchangeTest, OneRankNeedsNoStore)
+{
+    RankExchange exchange(nullptr, 0, 1);
+    EXPECT_THAT(exchange.allGather("x", "me").value(), ElementsAre("me"));
+    const auto agreed = exchange.agree("disk", fail("full"));
+    ASSERT_FALSE(agreed);
+    EXPECT_EQ(agreed.error().text, "full");
+}
+
+} // namespace

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/train/training_job.h"
+
+#include <ATen/Parallel.h>
+#include <fstream>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+namespace shardscope::testing {
+
+namespace {
+
+class ScriptedCommands final : public train::CommandSource
+{
+public:
+    ScriptedCommands(const Script &script, int rank)
+        : m_script(script)
+        , m_rank(rank)
+    {
+    }
+    train::CommandSet poll() override
+    {
+        ++m_polls;
+        return m_rank == 0 && m_script.poll ? m_script.poll(m_polls) : train::CommandSet{};
+    }
+    control::Command waitWhilePaused(int64_t step) override
+    {
+        if (m_rank == 0 && m_script.pausedAfter)
+            m_script.pausedAfter->push_back(step);
+        return m_script.whilePaused.at(m_taken++);
+    }
+
+private:
+    const Script &m_script;
+    int m_rank;
+    int64_t m_polls = 0;
+    size_t m_taken = 0;
+};
+
+} // namespace
+
+std::vector<double> JobOutcome::losses() const
+{
+    std::vector<double> all;
+    for (const train::StepReport &step : steps)
+        all.push_back(step.result.loss.value());
+    return all;
+}
+
+std::vector<double> JobOutcome::norms() const
+{
+    std::vector<double> all;
+    for (const train::StepReport &step : steps)
+        all.push_back(step.result.gradientNorm.value());
+    return all;
+}
+
+/// Text with some structure, so that there is something to learn: words of a small vocabulary in a fixed pseudo-random
+/// order.
+TrainingJob::TrainingJob()
+{
+    std::ofstream text(m_folder.path() / "text.txt");
+    uint32_t state = 12345;
+    for (int word = 0; word < 8000; ++word) {
+        state = state * 1664525 + 1013904223;
+        text << "shard" << (state >> 24) % 37 << (word % 11 == 0 ? "\n" : " ");
+    }
+}
+
+config::RunConfiguration TrainingJob::configurationFor(int worldSize, int64_t accumulation)
+{
+    config::RunConfiguration configuration;
+    configuration.model.preset = "tiny";
+    configuration.train.steps = 20;
+    configuration.train.globalBatch = 8;
+    configuration.train.accumulation = accumulation;
+    configuration.train.microBatch = 8 / worldSize / accumulation;
+    configuration.train.sequenceLength = 32;
+    configuration.optimizer.minLearningRate = 1e-4;
+    configuration.optimizer.warmupSteps = 3;
+    configuration.data.validation = 0.1;
+    configuration.parallel.ranks = worldSize;
+    return configuration;
+}
+
+shapes::ModelShape TrainingJob::shape()
+{
+    shapes::ModelShape shape = shapes::presetShape("tiny").value();
+    shape.layers = 2;
+    return shape;
+}
+
+data::Dataset TrainingJob::dataset(const config::RunConfiguration &configuration) const
+{
+    data::DatasetOptions options;
+    options.path = m_folder.path() / "text.txt";
+    options.validationShare = configuration.data.validation;
+    options.sequenceLength = configuration.train.sequenceLength;
+    options.vocabulary = shape().vocabulary;
+    options.seed = configuration.train.seed;
+    return data::Dataset::open(options).value();
+}
+
+JobOutcome TrainingJob::run(const JobOptions &options) const
+{
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    const data::Dataset dataset = this->dataset(options.configuration);
+    JobOutcome outcome;
+    outcome.ends.resize(static_cast<size_t>(options.worldSize), fail("This rank never ended."));
+    const auto runRank = [&](int rank) {
+        at::set_num_threads(1);
+        observe::Observer observer;
+        auto communicator = engine::Communicator::create(
+            {store, rank, options.worldSize, at::kCPU, std::chrono::seconds(60)}, observer);
+        if (!communicator)
+            throw std::runtime_error(communicator.error().text);
+        model::Decoder decoder(shape(), engine::EngineOptions::from(options.configuration), **communicator, observer);
+        train::RankExchange exchange(store, rank, options.worldSize);
+        train::JobIdentity identity;
+        identity.model = "tiny";
+        identity.data = {0, options.configuration.train.globalBatch, options.configuration.train.seed,
+                         dataset.fingerprint().xxh3};
+        train::Checkpointer checkpointer(files::CheckpointFolder(checkpoints()), identity,
+                                         options.configuration.checkpoint.keep, exchange);
+        ScriptedCommands commands(options.script, rank);
+        train::Trainer trainer({options.configuration, dataset, decoder, observer, commands, checkpointer, "cpu",
+                                [&](const control::RankMessage &message) {
+                                    if (rank == 0)
+                                        outcome.messages.push_back(message);
+                                },
+                                nullptr,
+                                [&](const train::StepReport &step) {
+                                    if (rank == 0)
+                                        outcome.steps.push_back(step);
+                                }});
+        Result<> ready;
+        if (options.resumeFrom)
+            ready = trainer.resume(*options.resumeFrom);
+        else
+            trainer.start();
+        if (options.prepare)
+            options.prepare(decoder);
+        auto &end = outcome.ends[static_cast<size_t>(rank)];
+        if (ready)
+            end = trainer.run();
+        else
+            end = tl::unexpected(ready.error());
+        (*communicator)->barrier();
+    };
+    std::vector<std::thread> threads;
+    for (int rank = 1; rank < options.worldSize; ++rank)
+        threads.emplace_back(runRank, rank);
+    runRank(0);
+    for (std::thread &thread : threads)
+        thread.join();
+    return outcome;
+}
+
+} // namespace shardscope::testing
