@@ -67,18 +67,18 @@ void RecorderThread::drain()
         m_writer.take(allocation);
 }
 
-void RecorderThread::takeLosses(const ActivityBatch &batch)
+void RecorderThread::takeDevice(ActivityBatch &&batch)
 {
     m_lostByDevice += batch.dropped;
+    m_writer.take(std::move(batch));
 }
 
 void RecorderThread::flush()
 {
-    if (m_options.activity) {
-        ActivityBatch batch = m_options.activity->take();
-        takeLosses(batch);
-        m_writer.take(std::move(batch));
-    }
+    // The device's records first, then the mailbox: what a record belongs to was told before its call was made.
+    ActivityBatch batch = m_options.activity ? m_options.activity->take() : ActivityBatch{};
+    drain();
+    takeDevice(std::move(batch));
     if (m_metrics)
         m_writer.take(m_metrics->take());
     watchClock();
@@ -86,7 +86,8 @@ void RecorderThread::flush()
     m_lostInQueue += dropped;
     if (auto written = m_writer.flush(dropped); !written)
         complain(written.error().text);
-    m_lostInDatabase = m_writer.recordsDropped();
+    // The writer counts what it was told was lost, too.
+    m_lostInDatabase = m_writer.recordsDropped() - m_lostInQueue - m_lostByDevice;
 }
 
 void RecorderThread::watchClock()
@@ -122,13 +123,10 @@ Result<> RecorderThread::close(std::optional<int> exitCode)
     m_wake.notify_all();
     m_thread.join();
 
+    ActivityBatch batch = m_options.activity ? m_options.activity->stop() : ActivityBatch{};
     drain();
+    takeDevice(std::move(batch));
     writeLiveAllocations();
-    if (m_options.activity) {
-        ActivityBatch batch = m_options.activity->stop();
-        takeLosses(batch);
-        m_writer.take(std::move(batch));
-    }
     if (m_metrics)
         m_writer.take(m_metrics->take());
     const int64_t dropped = m_mailbox.dropped.exchange(0);

@@ -37,7 +37,7 @@ private:
     void loop();
     void drain();
     void flush();
-    void takeLosses(const ActivityBatch &batch);
+    void takeDevice(ActivityBatch &&batch);
     void watchClock();
     void complain(const std::string &text);
     void finished(const store::StepRow &row);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small workload of LibTorch on a real GPU: CUPTI's kernels in the database, joined to their units, and the memory
+// equation against the allocator's own statistics.
+#include "profiler/allocator/cuda_memory.h"
+#include "tests/collect/database.h"
+#include "tests/collect/temporary_folder.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <numeric>
+
+namespace shardscope::allocator {
+namespace {
+
+using collect::Database;
+using collect::Recorder;
+
+/// Whether there is a device, without making a context: that is the recorder's turn.
+bool hasGpu()
+{
+    int count = 0;
+    return ::cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+collect::RecorderOptions options(const std::filesystem::path &folder, RecordLevel level,
+                                 const std::shared_ptr<collect::CurrentMemoryTag> &tag)
+{
+    collect::RecorderOptions options;
+    options.database = folder / "rank-0.sqlite";
+    options.flight = folder / "rank-0.flight";
+    options.level = level;
+    options.memoryTag = tag;
+    options.device = *describeCudaDevice(0);
+    options.compute = Precision::Bf16;
+    return options;
+}
+
+/// Two products, an elementwise pass, a copy each way and a cross-stream free: a step as the recorder sees one.
+void step(Recorder &recorder, int64_t number, const at::Tensor &weight)
+{
+    const auto on = weight.options();
+    recorder.stepBegan(number);
+    at::Tensor kept;
+    {
+        const observe::SpanScope span(recorder, {.name = "forward", .phase = Phase::Forward, .unit = 0});
+        const observe::MemoryScope tag(recorder, {MemoryCategory::Activations, 0});
+        const at::Tensor input = at::ones({1000, 512}, at::kFloat).to(on.device(), at::kBFloat16);
+        kept = at::relu(at::matmul(input, weight));
+    }
+    {
+        const observe::SpanScope span(recorder, {.name = "backward", .phase = Phase::Backward, .unit = 1});
+        const observe::MemoryScope tag(recorder, {MemoryCategory::Temporary, 1});
+        const at::Tensor product = at::matmul(kept, weight.t());
+        recorder.sampleMemory();
+        const auto side = c10::cuda::getStreamFromPool();
+        c10::cuda::CUDACachingAllocator::recordStream(product.storage().data_ptr(), side);
+    }
+    const double sum = kept.to(at::kFloat).sum().item<double>();
+    EXPECT_GE(sum, 0);
+    kept.reset();
+    recorder.stepEnded({.loss = sum});
+}
+
+TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
+{
+    if (!hasGpu())
+        GTEST_SKIP() << "no CUDA device";
+    const collect::TemporaryFolder folder;
+    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
+    auto memory = trackCudaMemory(0, tag);
+    ASSERT_TRUE(memory) << memory.error().text;
+    auto described = options(folder.path(), RecordLevel::Light, tag);
+    described.memory = {*memory};
+    auto opened = Recorder::open(std::move(described));
+    ASSERT_TRUE(opened) << opened.error().text;
+    Recorder &recorder = **opened;
+    recorder.onUnits(std::vector<observe::UnitInfo>{{.name = "block.0"}, {.name = "block.1"}});
+
+    constexpr int64_t kSteps = 5;
+    tag->set({MemoryCategory::Parameters, 0});
+    at::Tensor weight = at::randn({512, 384}, at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16));
+    tag->set({});
+    std::vector<int64_t> peaks;
+    for (int64_t number = 1; number <= kSteps; ++number) {
+        c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+        step(recorder, number, weight);
+        peaks.push_back(c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].peak);
+        // Read while it lives, against the allocator's own figure.
+        const auto reading = (*memory)->read();
+        ASSERT_TRUE(reading);
+        const int64_t allocated = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current;
+        EXPECT_EQ(reading->allocatedBytes, allocated);
+        EXPECT_EQ(std::accumulate(reading->categories.begin(), reading->categories.end(), int64_t{0}) +
+                      reading->roundingBytes,
+                  allocated);
+        EXPECT_EQ(reading->differenceBytes, 0);
+    }
+    c10::cuda::device_synchronize();
+    ASSERT_TRUE(recorder.close(0));
+
+    Database database(folder.path() / "rank-0.sqlite");
+    const std::string ofStreams = " FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'stream' ";
+    EXPECT_GE(database.number("SELECT count(*)" + ofStreams + "AND category = 'compute'"), kSteps * 4);
+    EXPECT_GE(database.number("SELECT count(*)" + ofStreams + "AND category = 'copy'"), kSteps);
+    // Two products and their like in each step, in both units.
+    for (const char *unit : {"1", "2"}) {
+        EXPECT_EQ(database.number("SELECT count(DISTINCT step_id)" + ofStreams + "AND unit_id = " + unit), kSteps)
+            << "unit " << unit;
+    }
+    EXPECT_EQ(database.number("SELECT count(*)" + ofStreams + "AND unit_id = 2 AND phase <> 'backward'"), 0);
+    EXPECT_GE(database.number("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'phase'"),
+              2 * kSteps);
+    // Times of the device stand within those of the run.
+    EXPECT_EQ(database.number("SELECT count(*)" + ofStreams +
+                              "AND (duration_ns < 0 OR start_ns < (SELECT started_ns "
+                              "FROM process) OR start_ns + duration_ns > (SELECT ended_ns FROM process))"),
+              0);
+    EXPECT_EQ(database.number("SELECT count(*) FROM step WHERE compute_ns > 0 AND "
+                              "compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns = end_ns - start_ns"),
+              kSteps);
+    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 0);
+
+    const std::string sum =
+        "parameters_bytes + gathered_bytes + gradients_bytes + optimizer_bytes + activations_bytes + "
+        "communication_bytes + temporary_bytes + input_bytes + other_bytes";
+    EXPECT_GE(database.number("SELECT count(*) FROM memory"), kSteps * 4);
+    EXPECT_EQ(database.number("SELECT count(*) FROM memory WHERE " + sum + " + rounding_bytes <> allocated_bytes"), 0);
+    EXPECT_EQ(database.number("SELECT count(*) FROM memory WHERE allocated_bytes + pending_free_bytes <> active_bytes"),
+              0);
+    EXPECT_GT(database.number("SELECT max(pending_free_bytes) FROM memory"), 0) << "the cross-stream free is not seen";
+    EXPECT_GT(database.number("SELECT max(rounding_bytes) FROM memory"), 0);
+    const auto kept = database.rows("SELECT peak_allocated_bytes FROM step ORDER BY number");
+    ASSERT_EQ(kept.size(), peaks.size());
+    for (size_t i = 0; i < peaks.size(); ++i)
+        EXPECT_EQ(kept[i], std::to_string(peaks[i])) << "the allocator's own peak of step " << i + 1;
+    EXPECT_EQ(
+        database.number("SELECT count(*) FROM (SELECT memory.memory_id FROM memory JOIN memory_peak USING (memory_id) "
+                        "GROUP BY memory.memory_id HAVING sum(bytes) + rounding_bytes <> allocated_bytes)"),
+        0);
+    // A broken sum or a missing CUPTI would be a warning.
+    for (const std::string &text : database.rows("SELECT text FROM event WHERE kind = 'warning'"))
+        ADD_FAILURE() << text;
+}
+
+TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
+{
+    if (!hasGpu())
+        GTEST_SKIP() << "no CUDA device";
+    const collect::TemporaryFolder folder;
+    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
+    auto opened = Recorder::open(options(folder.path(), RecordLevel::Full, tag));
+    ASSERT_TRUE(opened) << opened.error().text;
+    (*opened)->onUnits(std::vector<observe::UnitInfo>{{.name = "block.0"}, {.name = "block.1"}});
+    const at::Tensor weight = at::randn({512, 384}, at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16));
+    step(**opened, 1, weight);
+    c10::cuda::device_synchronize();
+    ASSERT_TRUE((*opened)->close(0));
+    Database database(folder.path() / "rank-0.sqlite");
+    EXPECT_GE(database.number("SELECT count(*) FROM kernel WHERE registers > 0 AND grid <> '' AND block <> ''"), 4);
+    EXPECT_GE(database.number("SELECT count(*) FROM span JOIN name USING (name_id) WHERE text = 'cudaLaunchKernel'"),
+              1);
+    EXPECT_GE(database.number("SELECT count(*) FROM metric"), 0);
+}
+
+} // namespace
+} // namespace shardscope::allocator

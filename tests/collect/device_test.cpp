@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device records by hand: what CUPTI would tell, joined to steps, units and collectives.
+#include "core/base/clock.h"
+#include "core/observe/flight.h"
+#include "profiler/collect/device_join.h"
+#include "profiler/collect/recorder.h"
+#include "tests/collect/database.h"
+#include "tests/collect/temporary_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+namespace shardscope::collect {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Remembers what was pushed, as CUPTI does for each thread, and hands out the records that a test makes.
+class FakeActivity final : public ActivitySource
+{
+public:
+    struct State
+    {
+        std::mutex mutex;
+        ActivityBatch batch;
+        std::vector<uint64_t> spans;
+        std::vector<uint64_t> collectives;
+        uint32_t calls = 0;
+        bool stopped = false;
+
+        /// A launch now: its correlations and the call itself. Returns the correlation id.
+        uint32_t launch()
+        {
+            const std::lock_guard lock(mutex);
+            const uint32_t id = ++calls;
+            const auto correlation = [&](ContextKind kind, uint64_t value) {
+                ActivityRecord record;
+                record.kind = ActivityKind::Correlation;
+                record.correlation = id;
+                record.context = kind;
+                record.contextValue = value;
+                batch.records.push_back(record);
+            };
+            if (!spans.empty())
+                correlation(ContextKind::Span, spans.back());
+            if (!collectives.empty())
+                correlation(ContextKind::Collective, collectives.back());
+            ActivityRecord call;
+            call.kind = ActivityKind::Call;
+            call.correlation = id;
+            call.name = "cudaLaunchKernel";
+            call.threadId = 99;
+            call.launches = true;
+            call.startNs = realtimeNs();
+            call.endNs = call.startNs + 500;
+            batch.records.push_back(call);
+            return id;
+        }
+        void kernel(uint32_t correlation, std::string_view name, int64_t startNs, int64_t endNs, uint32_t stream = 7)
+        {
+            const std::lock_guard lock(mutex);
+            ActivityRecord record;
+            record.kind = ActivityKind::Kernel;
+            record.correlation = correlation;
+            record.name = name;
+            record.startNs = startNs;
+            record.endNs = endNs;
+            record.contextId = 1;
+            record.streamId = stream;
+            record.grid = {4, 2, 1};
+            record.block = {128, 1, 1};
+            record.registers = 40;
+            batch.records.push_back(record);
+        }
+    };
+    explicit FakeActivity(std::shared_ptr<State> state)
+        : m_state(std::move(state))
+    {
+    }
+    Result<> start(RecordLevel) override { return {}; }
+    void push(ContextKind kind, uint64_t value) override
+    {
+        const std::lock_guard lock(m_state->mutex);
+        stack(kind).push_back(value);
+    }
+    void pop(ContextKind kind) override
+    {
+        const std::lock_guard lock(m_state->mutex);
+        stack(kind).pop_back();
+    }
+    ActivityBatch take() override
+    {
+        const std::lock_guard lock(m_state->mutex);
+        return std::exchange(m_state->batch, {});
+    }
+    ActivityBatch stop() override
+    {
+        m_state->stopped = true;
+        return take();
+    }
+
+private:
+    std::vector<uint64_t> &stack(ContextKind kind)
+    {
+        return kind == ContextKind::Span ? m_state->spans : m_state->collectives;
+    }
+    std::shared_ptr<State> m_state;
+};
+
+TEST(SpanContext, FitsInSixtyFourBits)
+{
+    for (const SpanContext &context :
+         {SpanContext{}, SpanContext{0, 0, Phase::Input}, SpanContext{123'456'789, 700'000, Phase::Validate}})
+        EXPECT_EQ(unpackContext(packContext(context)), context);
+}
+
+class DeviceTest : public testing::Test
+{
+protected:
+    void open(RecordLevel level)
+    {
+        RecorderOptions options;
+        options.database = m_folder.path() / "rank-0.sqlite";
+        options.flight = m_folder.path() / "rank-0.flight";
+        options.level = level;
+        options.device = {.kind = DeviceKind::Cuda, .name = "NVIDIA H200", .pci = "00000000:FE:1F.0"};
+        options.compute = Precision::Bf16;
+        options.activity = std::make_unique<FakeActivity>(m_state);
+        auto opened = Recorder::open(std::move(options));
+        ASSERT_TRUE(opened) << opened.error().text;
+        m_recorder = std::move(*opened);
+        m_recorder->onUnits(std::vector<observe::UnitInfo>{{.name = "embedding"}, {.name = "block.0"}});
+        m_recorder->onCommunicator({.uid = "abc", .backend = "nccl", .members = {0, 1}});
+    }
+    Database close()
+    {
+        EXPECT_TRUE(m_recorder->close(0));
+        return Database(m_folder.path() / "rank-0.sqlite");
+    }
+
+    TemporaryFolder m_folder;
+    std::shared_ptr<FakeActivity::State> m_state = std::make_shared<FakeActivity::State>();
+    std::unique_ptr<Recorder> m_recorder;
+};
+
+TEST_F(DeviceTest, KernelsGetTheStepUnitPhaseAndCollectiveOfTheirCall)
+{
+    open(RecordLevel::Light);
+    m_recorder->stepBegan(1);
+    const int64_t t = realtimeNs();
+    int64_t collective = 0;
+    {
+        const observe::SpanScope forward(*m_recorder, {.name = "forward", .phase = Phase::Forward, .unit = 1});
+        collective = m_recorder->beginCollective({.operation = Operation::AllGather,
+                                                  .unit = 0,
+                                                  .phase = Phase::Backward,
+                                                  .dtype = "bf16",
+                                                  .inputBytes = 10,
+                                                  .outputBytes = 20});
+        const uint32_t gather = m_state->launch();
+        const uint32_t cast = m_state->launch();
+        m_recorder->collectiveEnqueued(collective);
+        const uint32_t product = m_state->launch();
+        m_state->kernel(product, "gemm", t + 1000, t + 3000);
+        m_state->kernel(gather, "ncclDevKernel_AllGather", t + 2000, t + 5000, 20);
+        m_state->kernel(cast, "cast", t + 500, t + 900);
+    }
+    const uint32_t outside = m_state->launch();
+    m_state->kernel(outside, "stray", t + 6000, t + 6500);
+    m_recorder->stepEnded({});
+    Database database = close();
+
+    EXPECT_THAT(database.rows(
+                    "SELECT name.text, category, phase, step_id, unit_id, collective_id, lane.name FROM span "
+                    "JOIN lane USING (lane_id) JOIN name USING (name_id) WHERE lane.kind = 'stream' ORDER BY start_ns"),
+                ElementsAre("cast|compute|forward|1|2|1|stream 7", "gemm|compute|forward|1|2|-|stream 7",
+                            "ncclDevKernel_AllGather|communication|backward|1|1|1|stream 20 (NCCL)",
+                            "stray|compute|-|-|-|-|stream 7"));
+    // The cast in front of the collective is none of it.
+    EXPECT_EQ(database.number("SELECT started_ns FROM collective"), t + 2000);
+    EXPECT_EQ(database.number("SELECT ended_ns FROM collective"), t + 5000);
+    EXPECT_EQ(database.number("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'thread' "
+                              "AND category = 'host'"),
+              1)
+        << "a host span on CUDA computes nothing";
+    EXPECT_EQ(database.number("SELECT peak_flops FROM device"), 989'400'000'000'000);
+    const auto flight = observe::readFlight(m_folder.path() / "rank-0.flight");
+    EXPECT_EQ(flight->records.at(0).startedNs, t + 2000);
+    EXPECT_EQ(flight->records.at(0).endedNs, t + 5000);
+    EXPECT_TRUE(m_state->stopped);
+    EXPECT_TRUE(m_state->spans.empty());
+    EXPECT_TRUE(m_state->collectives.empty());
+}
+
+TEST_F(DeviceTest, AStepLastsUntilItsDeviceIsDone)
+{
+    open(RecordLevel::Light);
+    const auto step = [&](int64_t number, int64_t startNs, int64_t endNs) {
+        m_recorder->stepBegan(number);
+        uint32_t call = 0;
+        {
+            const observe::SpanScope span(*m_recorder, {.name = "forward", .phase = Phase::Forward, .unit = 1});
+            call = m_state->launch();
+        }
+        m_recorder->stepEnded({});
+        m_state->kernel(call, "gemm", startNs, endNs);
+    };
+    constexpr int64_t kLong = 1'000'000'000; // far longer than the host takes
+    const int64_t t = realtimeNs();
+    step(1, t + kLong, t + 2 * kLong);
+    step(2, t + 2 * kLong, t + 3 * kLong);
+    Database database = close();
+    EXPECT_EQ(database.number("SELECT end_ns FROM step WHERE number = 1"), t + 2 * kLong);
+    EXPECT_EQ(database.number("SELECT start_ns FROM step WHERE number = 2"), t + 2 * kLong);
+    EXPECT_EQ(database.number("SELECT end_ns FROM step WHERE number = 2"), t + 3 * kLong);
+    EXPECT_THAT(database.rows("SELECT compute_ns FROM step ORDER BY number"), ElementsAre("1000000000", "1000000000"));
+    // The phase lane shows when the device was there, not when the host called.
+    EXPECT_THAT(database.rows("SELECT name.text, step_id, unit_id, duration_ns FROM span JOIN lane USING (lane_id) "
+                              "JOIN name USING (name_id) WHERE lane.kind = 'phase' ORDER BY start_ns"),
+                ElementsAre("forward|1|2|1000000000", "forward|2|2|1000000000"));
+}
+
+TEST_F(DeviceTest, AtFullKeepsKernelsAndCalls)
+{
+    open(RecordLevel::Full);
+    m_recorder->stepBegan(1);
+    const int64_t t = realtimeNs();
+    {
+        const observe::SpanScope span(*m_recorder, {.name = "forward", .unit = 1});
+        m_state->kernel(m_state->launch(), "gemm", t, t + 10);
+    }
+    m_recorder->stepEnded({});
+    Database database = close();
+    EXPECT_THAT(database.rows("SELECT grid, block, registers, shared_bytes, graph_id FROM kernel JOIN span USING "
+                              "(lane_id, start_ns, span_id)"),
+                ElementsAre("4,2,1|128,1,1|40|0|-"));
+    EXPECT_THAT(database.rows("SELECT category, duration_ns, correlation, unit_id FROM span JOIN name USING (name_id) "
+                              "WHERE text = 'cudaLaunchKernel'"),
+                ElementsAre("host|500|1|2"));
+}
+
+TEST_F(DeviceTest, CountsAndReportsWhatTheDeviceLost)
+{
+    open(RecordLevel::Light);
+    {
+        const std::lock_guard lock(m_state->mutex);
+        m_state->batch.dropped = 17;
+        m_state->batch.warnings = {"something odd"};
+    }
+    Database database = close();
+    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 17);
+    EXPECT_EQ(m_recorder->losses().device, 17);
+    EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'recording'"),
+                ElementsAre(HasSubstr("CUPTI dropped 17 records")));
+    EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'warning'"), testing::Contains("something odd"));
+}
+
+TEST(DeviceJoin, JoinsWhatComesApartAndInAnyOrder)
+{
+    std::vector<std::string> work;
+    int owed = 0;
+    DeviceJoin join({.work =
+                         [&](const JoinedRecord &joined) {
+                             work.push_back(std::string(joined.record.name) +
+                                            (joined.context ? " of " + std::to_string(joined.context->unit) : ""));
+                         },
+                     .owes = [&](int64_t step) { owed += step == 5; },
+                     .paid = [&](int64_t step, int64_t) { owed -= step == 5; }});
+    const auto kernel = [](uint32_t correlation, std::string_view name, uint32_t graph = 0) {
+        ActivityRecord record;
+        record.correlation = correlation;
+        record.name = name;
+        record.graphId = graph;
+        return record;
+    };
+    const auto correlation = [](uint32_t id, observe::UnitIndex unit) {
+        ActivityRecord record;
+        record.kind = ActivityKind::Correlation;
+        record.correlation = id;
+        record.contextValue = packContext({5, unit, Phase::Forward});
+        return record;
+    };
+    join.take({kernel(1, "early")});
+    EXPECT_TRUE(work.empty());
+    join.take({correlation(1, 3), correlation(2, 4)});
+    EXPECT_THAT(work, ElementsAre("early of 3"));
+    EXPECT_EQ(owed, 1) << "the second call's record";
+    // One launch of a graph, two kernels.
+    join.take({kernel(2, "first", 1)});
+    join.take({kernel(2, "second", 1)});
+    EXPECT_THAT(work, ElementsAre("early of 3", "first of 4", "second of 4"));
+    EXPECT_EQ(owed, 0);
+    // A call outside of every span: waited for a while, then taken as it is.
+    join.take({kernel(9, "stray")});
+    for (uint32_t i = 0; i < DeviceJoin::kRecordPatience; ++i)
+        join.take({});
+    EXPECT_EQ(work.back(), "stray");
+    // A call that failed owes nothing.
+    ActivityRecord failed;
+    failed.kind = ActivityKind::Call;
+    failed.correlation = 10;
+    join.take({correlation(10, 1), failed});
+    EXPECT_EQ(owed, 0);
+}
+
+TEST(Cupti, SaysWhyThereIsNone)
+{
+    auto source = makeCuptiSource();
+    if (source)
+        GTEST_SKIP() << "this machine has a driver and CUPTI";
+    EXPECT_FALSE(source.error().text.empty());
+}
+
+} // namespace
+} // namespace shardscope::collect
