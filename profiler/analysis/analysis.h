@@ -38,7 +38,7 @@ struct StepSummary
     std::optional<double> loss;
     std::optional<double> gradientNorm;
     std::optional<double> learningRate;
-    std::optional<int64_t> tokens;     ///< of all ranks
+    std::optional<int64_t> tokens;     ///< of all ranks; empty where one is missing
     std::optional<int64_t> durationNs; ///< of the slowest rank
 };
 

@@ -143,9 +143,24 @@ std::vector<AttemptSummary> summarizeAttempts(const Input &input)
     return summaries;
 }
 
+/// A sum over the ranks is one only where all of them are in it.
+static void dropPartialTokens(const Input &input, const std::map<std::pair<int64_t, int64_t>, int64_t> &counted,
+                              std::map<std::pair<int64_t, int64_t>, StepSummary> &steps)
+{
+    for (auto &[key, summary] : steps) {
+        const auto &attempts = input.catalog->attempts;
+        const auto attempt = std::find_if(attempts.begin(), attempts.end(),
+                                          [&](const auto &one) { return one.attempt == summary.attempt; });
+        const auto count = counted.find(key);
+        if (attempt == attempts.end() || count == counted.end() || count->second < attempt->worldSize)
+            summary.tokens.reset();
+    }
+}
+
 std::vector<StepSummary> summarizeSteps(const Input &input)
 {
     std::map<std::pair<int64_t, int64_t>, StepSummary> steps;
+    std::map<std::pair<int64_t, int64_t>, int64_t> counted; ///< ranks whose tokens are in the sum
     for (const RankSteps &rank : input.ranks) {
         for (const store::StepInfo &step : rank.steps) {
             StepSummary &summary = steps[{rank.attempt, step.number}];
@@ -159,12 +174,15 @@ std::vector<StepSummary> summarizeSteps(const Input &input)
             summary.loss = summary.loss ? summary.loss : step.loss;
             summary.gradientNorm = summary.gradientNorm ? summary.gradientNorm : step.gradientNorm;
             summary.learningRate = summary.learningRate ? summary.learningRate : step.learningRate;
-            if (step.tokens)
+            if (step.tokens) {
                 summary.tokens = summary.tokens.value_or(0) + *step.tokens;
+                ++counted[{rank.attempt, step.number}];
+            }
             if (const auto durationNs = durationOf(step))
                 summary.durationNs = std::max(summary.durationNs.value_or(0), *durationNs);
         }
     }
+    dropPartialTokens(input, counted, steps);
     std::vector<StepSummary> list;
     for (auto &[key, summary] : steps)
         list.push_back(std::move(summary));

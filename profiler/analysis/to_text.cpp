@@ -152,6 +152,10 @@ std::string collectivesText(const Analysis &analysis)
 
 std::string findingsText(const Analysis &analysis)
 {
+    const bool timed = std::any_of(analysis.ranks.begin(), analysis.ranks.end(),
+                                   [](const RankSummary &rank) { return rank.sums.has_value(); });
+    if (analysis.findings.empty() && !timed)
+        return "Findings\n  none, but no step's times were recorded (record.level = off?)\n";
     if (analysis.findings.empty())
         return "Findings\n  none: exposed communication is below 25 %, no rank is late, nothing is missing\n";
     std::string text = "Findings\n";
