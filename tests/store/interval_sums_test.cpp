@@ -84,6 +84,19 @@ TEST(IntervalSums, InAThreadTheInnermostSpanCounts)
     EXPECT_EQ(sums.idleNs, 0);
 }
 
+TEST(IntervalSums, AChildThatStartsWithItsParentIsTheInnerOne)
+{
+    std::vector<TimedSpan> spans = {
+        span(0, 40, SpanCategory::Communication, Phase::Forward, Operation::AllReduce),
+        span(0, 100, SpanCategory::Compute),
+    };
+    for (TimedSpan &span : spans)
+        span.nests = true;
+    const StepSums sums = waterfallOf(spans, 0, 100);
+    EXPECT_EQ(sums.computeNs, 60);
+    EXPECT_EQ(sums.exposedAllReduceNs, 40);
+}
+
 TEST(IntervalSums, SpansOfAThreadThatOverlapWithoutNesting)
 {
     // Not from one thread's stack, but recordings of others have them: the later start wins while it lasts.
