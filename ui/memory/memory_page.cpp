@@ -2,6 +2,7 @@
 #include "ui/memory/memory_page.h"
 
 #include "profiler/store/recording.h"
+#include "ui/common/chart.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
 #include "ui/common/text.h"

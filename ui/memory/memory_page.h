@@ -6,6 +6,7 @@
 
 #include <QTimer>
 
+class QAbstractItemModel;
 class QComboBox;
 class QLabel;
 class QSpinBox;
@@ -57,6 +58,9 @@ private:
     void onRead(std::shared_ptr<const MemorySnapshot> snapshot);
     void fillChoices();
     void fillChart();
+    bool isNear(std::optional<int64_t> bytes) const;
+    std::optional<int64_t> highestProcessBytes() const;
+    void updateNote();
     void updateTitle();
     QString samplesSql() const;
     QString rankText(store::Index process) const;
@@ -74,6 +78,7 @@ private:
     QComboBox *m_place = nullptr;
     QSpinBox *m_step = nullptr;
     Chart *m_chart = nullptr;
+    QLabel *m_note = nullptr;
     QLabel *m_peakTitle = nullptr;
     PeakTableModel *m_peakModel = nullptr;
     ReadoutModel *m_readoutModel = nullptr;

@@ -71,7 +71,13 @@ void MemoryPage::build()
     m_chart = new Chart(tr("Memory by category"), tr("Time since the run began"), ChartUnit::Seconds, content);
     m_chart->setYAxis(tr("Memory"), ChartUnit::Bytes);
     auto *splitter = new QSplitter(Qt::Vertical, content);
-    splitter->addWidget(m_chart);
+    auto *charted = new QWidget(content);
+    auto *chartLayout = new QVBoxLayout(charted);
+    chartLayout->setContentsMargins(0, 0, 0, 0);
+    chartLayout->addWidget(m_chart, 1);
+    m_note = new QLabel(charted);
+    chartLayout->addWidget(m_note, 0, Qt::AlignRight);
+    splitter->addWidget(charted);
     splitter->addWidget(buildTables());
     splitter->setChildrenCollapsible(false);
     splitter->setStretchFactor(0, 3);
@@ -127,6 +133,7 @@ QWidget *MemoryPage::buildBar()
     m_step->setRange(-1, -1);
     m_step->setSpecialValueText(tr("highest peak"));
     m_step->setKeyboardTracking(false);
+    m_step->setMinimumWidth(m_step->fontMetrics().horizontalAdvance(m_step->specialValueText()) + 44);
     m_step->setToolTip(tr("The step whose peak the table shows; below the first: the one with the highest peak"));
     const auto addField = [&](const QString &label, QWidget *field) {
         auto *text = new QLabel(label, bar);
@@ -149,8 +156,9 @@ QWidget *MemoryPage::buildBar()
         m_request.place = m_place->itemData(index).toString().toStdString();
         read();
     });
-    connect(m_step, &QSpinBox::valueChanged, this,
-            [this](int step) { selection().setStep(step < 0 ? std::nullopt : std::optional<int64_t>(step)); });
+    connect(m_step, &QSpinBox::valueChanged, this, [this](int step) {
+        selection().setStep(step == m_step->minimum() ? std::nullopt : std::optional<int64_t>(step));
+    });
     return bar;
 }
 
@@ -178,8 +186,8 @@ QWidget *MemoryPage::buildTables()
     readout->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     tables->addWidget(readout);
     tables->setChildrenCollapsible(false);
-    tables->setStretchFactor(0, 5);
-    tables->setStretchFactor(1, 2);
+    readout->setMinimumWidth(readout->fontMetrics().averageCharWidth() * 52);
+    tables->setStretchFactor(0, 1);
     return tables;
 }
 
@@ -217,11 +225,35 @@ void MemoryPage::fillChoices()
     m_step->setValue(m_request.step ? static_cast<int>(*m_request.step) : m_step->minimum());
 }
 
+/// Far above what is reserved, a line would only press the curves flat: then a note tells it instead.
+bool MemoryPage::isNear(std::optional<int64_t> bytes) const
+{
+    const auto &reserved = m_snapshot->samples.reservedBytes;
+    return bytes && *bytes <= 4 * *std::max_element(reserved.begin(), reserved.end());
+}
+
+std::optional<int64_t> MemoryPage::highestProcessBytes() const
+{
+    const auto &used = m_snapshot->samples.processUsedBytes;
+    const int64_t highest = *std::max_element(used.begin(), used.end());
+    return highest < 0 ? std::nullopt : std::optional(highest);
+}
+
+void MemoryPage::updateNote()
+{
+    QStringList far;
+    if (highestProcessBytes() && !isNear(highestProcessBytes()))
+        far << tr("used by the process %1").arg(bytesText(*highestProcessBytes()));
+    if (m_snapshot->limitBytes && !isNear(m_snapshot->limitBytes))
+        far << tr("the device's memory %1").arg(bytesText(*m_snapshot->limitBytes));
+    m_note->setText(far.isEmpty() ? QString() : tr("Far above, not drawn: %1").arg(far.join(QStringLiteral(", "))));
+}
+
 void MemoryPage::fillChart()
 {
     const store::MemoryColumns &samples = m_snapshot->samples;
-    const bool hasProcess = std::any_of(samples.processUsedBytes.begin(), samples.processUsedBytes.end(),
-                                        [](int64_t bytes) { return bytes >= 0; });
+    const bool hasProcess = isNear(highestProcessBytes());
+    const bool hasLimit = isNear(m_snapshot->limitBytes);
     const TimeRange all{samples.timeNs.front(), samples.timeNs.back()};
     const std::vector<size_t> indices = thinned(samples, m_view.value_or(all), kMostPoints);
     const auto column = [&](const std::vector<int64_t> &bytes) {
@@ -245,12 +277,13 @@ void MemoryPage::fillChart()
     columns.push_back(column(samples.reservedBytes));
     if (hasProcess)
         columns.push_back(column(samples.processUsedBytes));
-    if (m_snapshot->limitBytes)
+    if (hasLimit)
         columns.emplace_back(indices.size(), static_cast<double>(*m_snapshot->limitBytes));
-    m_chart->setSeries(seriesOf(m_snapshot->limitBytes.has_value(), hasProcess));
+    m_chart->setSeries(seriesOf(hasLimit, hasProcess));
     m_chart->setPointLabels(std::move(labels));
     m_chart->setData(std::move(x), std::move(columns));
     m_chart->setSql(samplesSql());
+    updateNote();
     if (m_view)
         m_chart->setXRange(
             std::pair(static_cast<double>(m_view->startNs) * 1e-9, static_cast<double>(m_view->endNs) * 1e-9));

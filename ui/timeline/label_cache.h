@@ -15,8 +15,8 @@ public:
     explicit LabelCache(const QFont &font);
 
     const QFont &font() const { return m_font; }
-    /// The text for (name, unit), elided to fit into roomPx; makeText is asked where it is not known yet. Null where
-    /// not even two letters fit.
+    /// The text for (name, unit) that fits into roomPx: the whole one, else the brief one, else the whole one elided.
+    /// makeText(bool brief) is asked where it is not known yet. Null where not even two letters fit.
     template <typename MakeText>
     const QStaticText *label(int32_t name, int32_t unit, double roomPx, MakeText &&makeText);
     qreal ascent() const { return m_metrics.ascent(); }
@@ -58,10 +58,13 @@ const QStaticText *LabelCache::label(int32_t name, int32_t unit, double roomPx, 
     const auto known = m_entries.constFind(key);
     if (known != m_entries.constEnd())
         return known->fits ? &known->text : nullptr;
-    const QString text = makeText();
+    const QString text = makeText(false);
     m_fullWidths.insert({name, unit}, m_metrics.horizontalAdvance(text));
     if (m_fullWidths.value({name, unit}) <= roomPx)
         return insert({name, unit, -1}, text, roomPx);
+    const QString brief = makeText(true);
+    if (!brief.isEmpty() && m_metrics.horizontalAdvance(brief) <= room * kRoomStepPx)
+        return insert(key, brief, roomPx);
     return insert(key, m_metrics.elidedText(text, Qt::ElideRight, room * kRoomStepPx), roomPx);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/lane_canvas.h"
 
+#include "ui/common/text.h"
 #include "ui/timeline/span_details.h"
 
 #include <QPainter>
@@ -48,7 +49,9 @@ void LaneCanvas::paintLabels(QPainter &painter, const std::vector<LabelPlace> &l
     painter.setFont(m_labels.font());
     QRgb lastFill = 0;
     for (const LabelPlace &place : labels) {
-        const auto makeText = [&] {
+        const auto makeText = [&](bool brief) {
+            if (brief)
+                return fromView(snapshot.unitOf(place.unit));
             SpanRecord record;
             record.name = place.name;
             record.unit = place.unit;

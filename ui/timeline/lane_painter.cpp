@@ -119,6 +119,8 @@ void LanePainter::paintCoverage(const Track &track, const std::vector<Column> &c
         const Column &column = columns[static_cast<size_t>(x)];
         if (column.spans <= column.wide)
             continue;
+        if (track.kind == LaneKind::Phase)
+            colors[0] = phaseColorOf(track, x).rgb();
         double y = track.bottom;
         bool any = false;
         for (size_t i = 0; i < kCategories; ++i) {
@@ -134,6 +136,16 @@ void LanePainter::paintCoverage(const Track &track, const std::vector<Column> &c
         if (column.busy.totalNs() == 0) // only spans of no length
             m_raster.fill(x, x + 1, track.bottom - least, track.bottom, m_colors.muted.rgb());
     }
+}
+
+QColor LanePainter::phaseColorOf(const Track &track, int column) const
+{
+    const SpanPosition from = track.spans.firstTouching(columnStartNs(m_range, m_raster.width(), column));
+    const SpanPosition to = track.spans.firstFrom(columnStartNs(m_range, m_raster.width(), column + 1), from);
+    if (from >= to)
+        return m_colors.category(SpanCategory::Compute);
+    const SpanPosition longest = track.spans.longest(from, to);
+    return colorOf(m_colors, SpanCategory::Compute, track.spans.chunk(longest).phase(longest.index), LaneKind::Phase);
 }
 
 void LanePainter::paintRectangles(const Track &track, const std::vector<Column> &columns)

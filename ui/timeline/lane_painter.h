@@ -61,6 +61,8 @@ private:
     void paintRow(const Row &row);
     void paintTrack(const Track &track);
     void paintCoverage(const Track &track, const std::vector<Column> &columns);
+    /// A column of a phase lane has the colour of its longest span's phase.
+    QColor phaseColorOf(const Track &track, int column) const;
     void paintRectangles(const Track &track, const std::vector<Column> &columns);
     void paintRectangle(const Track &track, SpanPosition p, const std::vector<Column> &columns);
     void paintExposed(const Track &track, const std::vector<Column> &columns);

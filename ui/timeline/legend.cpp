@@ -13,11 +13,14 @@ namespace shardscope::ui::timeline {
 
 namespace {
 
-QPixmap swatch(const QColor &color, double scale)
+QPixmap swatch(const QColor &color, const QColor &border, double scale)
 {
     QPixmap pixmap(QSize(12, 12) * scale);
     pixmap.setDevicePixelRatio(scale);
     pixmap.fill(color);
+    QPainter painter(&pixmap);
+    painter.setPen(border);
+    painter.drawRect(QRectF(0.5, 0.5, 11, 11));
     return pixmap;
 }
 
@@ -63,16 +66,15 @@ void Legend::updateColors()
     const double scale = devicePixelRatioF();
     for (size_t i = 0; i < kCategories; ++i) {
         QIcon icon;
-        const QPixmap on = swatch(colors.category(static_cast<SpanCategory>(i)), scale);
-        QPixmap off = swatch(colors.card, scale);
-        QPainter(&off).drawRect(0, 0, 11, 11);
+        const QPixmap on = swatch(colors.category(static_cast<SpanCategory>(i)), colors.border, scale);
+        const QPixmap off = swatch(colors.card, colors.muted, scale);
         icon.addPixmap(on, QIcon::Normal, QIcon::On);
         icon.addPixmap(off, QIcon::Normal, QIcon::Off);
         m_buttons[i]->setIcon(icon);
         m_buttons[i]->setIconSize({12, 12});
     }
     for (const auto &[label, phase] : m_phases)
-        label->setPixmap(swatch(colors.phase(phase), scale));
+        label->setPixmap(swatch(colors.phase(phase), colors.border, scale));
 }
 
 void Legend::changeEvent(QEvent *event)

@@ -58,11 +58,24 @@ void addExposed(const Snapshot &snapshot, const SpanRef &ref, const SpanRecord &
     facts.append({tr("Exposed"), durationText(busy[SpanCategory::Communication])});
 }
 
+/// By names, because ids are local to a file and change where files are merged.
 QString sqlOf(const Snapshot &snapshot, const SpanRef &ref, const SpanRecord &record)
 {
-    return QString::fromStdString(
-        fmt::format("SELECT * FROM span WHERE lane_id = {} AND start_ns = {} AND span_id = {}",
-                    snapshot.lane(ref).info.laneId, record.startNs + snapshot.catalog->originNs, record.spanId));
+    std::string lane = snapshot.lane(ref).info.name;
+    for (size_t i = lane.find('\''); i != std::string::npos; i = lane.find('\'', i + 2))
+        lane.insert(i, 1, '\'');
+    const RankTimeline &rank = snapshot.ranks[ref.rank];
+    const std::string whose = rank.rank
+                                  ? fmt::format("process.attempt = {} AND process.rank = {}", rank.attempt, *rank.rank)
+                                  : fmt::format("process.attempt = {}", rank.attempt);
+    return QString::fromStdString(fmt::format("SELECT name.text AS name, span.* FROM span\n"
+                                              "JOIN lane ON lane.lane_id = span.lane_id\n"
+                                              "JOIN process ON process.process_id = lane.process_id\n"
+                                              "JOIN name ON name.name_id = span.name_id\n"
+                                              "WHERE {} AND lane.name = '{}'\n"
+                                              "AND span.start_ns = {} AND span.duration_ns {}",
+                                              whose, lane, record.startNs + snapshot.catalog->originNs,
+                                              record.open ? "IS NULL" : fmt::format("= {}", record.durationNs)));
 }
 
 } // namespace

@@ -15,6 +15,7 @@
 #include "ui/timeline/timeline_actions.h"
 #include "ui/timeline/timeline_view.h"
 
+#include <QApplication>
 #include <QPointer>
 #include <QSplitter>
 #include <QToolBar>
@@ -47,7 +48,7 @@ void TimelinePage::build()
     m_actions = new TimelineActions(m_view);
     m_view->connectActions(*m_actions);
     m_search = new SearchBar(content);
-    m_search->setMaximumWidth(380);
+    m_search->setMaximumWidth(480);
     m_panel = new RangePanel(content);
     m_panel->hide();
 
@@ -56,8 +57,12 @@ void TimelinePage::build()
     for (QAction *action : {m_actions->fit, m_actions->zoomOut, m_actions->zoomIn, m_actions->earlier, m_actions->later,
                             m_actions->mark, m_actions->clear, m_actions->follow})
         bar->addAction(action);
-    bar->addSeparator();
-    bar->addWidget(m_search);
+    // The search field stands beside the toolbar, not in it: there the actions' keys would hold for it too.
+    auto *top = new QHBoxLayout;
+    top->setContentsMargins(0, 0, 8, 0);
+    top->addWidget(bar);
+    top->addWidget(m_search, 1);
+    top->addStretch();
 
     auto *legend = new Legend(*m_state, content);
     auto *splitter = new QSplitter(Qt::Vertical, content);
@@ -70,7 +75,7 @@ void TimelinePage::build()
     auto *layout = new QVBoxLayout(content);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
-    layout->addWidget(bar);
+    layout->addLayout(top);
     layout->addWidget(legend);
     layout->addWidget(splitter, 1);
     setContent(content);
@@ -86,7 +91,7 @@ void TimelinePage::connectState()
     connect(m_search, &SearchBar::textChanged, this, &TimelinePage::startSearch);
     connect(m_search, &SearchBar::next, this, [this] { goToHit(true); });
     connect(m_search, &SearchBar::previous, this, [this] { goToHit(false); });
-    connect(m_search, &SearchBar::left, this, [this] { m_view->setFocus(); });
+    connect(m_search, &SearchBar::left, this, [this] { m_view->lanes().setFocus(Qt::OtherFocusReason); });
     connect(m_actions->search, &QAction::triggered, m_search, &SearchBar::start);
     connect(m_actions->nextHit, &QAction::triggered, this, [this] { goToHit(true); });
     connect(m_actions->previousHit, &QAction::triggered, this, [this] { goToHit(false); });

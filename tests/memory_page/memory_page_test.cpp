@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "profiler/store/recording.h"
+#include "recording_fixture.h"
+#include "ui/common/chart.h"
+#include "ui/common/recording_reader.h"
+#include "ui/common/selection.h"
+#include "ui/memory/memory_page.h"
+#include "ui/memory/peak_table_model.h"
+#include "ui/memory/readout_model.h"
+
+#include <QAbstractItemModelTester>
+#include <QComboBox>
+#include <QSpinBox>
+#include <QTableView>
+#include <QTest>
+#include <set>
+
+namespace shardscope::ui::memory {
+
+class MemoryPageTest : public QObject
+{
+    Q_OBJECT
+private Q_SLOTS:
+    void initTestCase();
+    void init();
+    void cleanup();
+    void theTableSumsToTheAllocatedBytes();
+    void theSumRowsStayLastInEveryOrder();
+    void theQueryGivesTheTable();
+    void theCsvIsInBytes();
+    void aStepIsSelectedFromElsewhere();
+    void anotherRankIsChosen();
+    void theReadoutTellsEveryFigure();
+    void modelsAreSound();
+    void withoutCellsTheCategoriesRemain();
+    void thinningKeepsPeaks();
+    void anEmptyRunSaysSo();
+
+private:
+    qlonglong bytesAt(int row, int column)
+    {
+        return model().index(row, column).data(PeakTableModel::kBytesRole).toLongLong();
+    }
+    PeakTableModel &model() { return m_page->peakTable(); }
+    std::shared_ptr<MemorySnapshot> smallSnapshot() const;
+
+    test::TemporaryFolder m_folder;
+    test::FixtureOptions m_options;
+    std::unique_ptr<RecordingReader> m_reader;
+    std::unique_ptr<Selection> m_selection;
+    std::unique_ptr<MemoryPage> m_page;
+};
+
+void MemoryPageTest::initTestCase()
+{
+    const auto written = test::writeFixtureRecording(m_folder.path() / "run", m_options);
+    QVERIFY2(written, written ? "" : written.error().text.c_str());
+}
+
+void MemoryPageTest::init()
+{
+    m_reader = std::make_unique<RecordingReader>();
+    m_selection = std::make_unique<Selection>();
+    m_page = std::make_unique<MemoryPage>(Page::Context{*m_reader, *m_selection});
+    m_page->resize(1280, 800);
+    m_page->show();
+    m_reader->open(QString::fromStdString((m_folder.path() / "run").string()));
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    QTRY_VERIFY(m_page->isSettled());
+}
+
+void MemoryPageTest::cleanup()
+{
+    m_page.reset();
+    m_reader.reset();
+}
+
+void MemoryPageTest::theTableSumsToTheAllocatedBytes()
+{
+    const int rows = model().rowCount(), total = model().totalColumn();
+    QVERIFY(rows > 4);
+    QCOMPARE(bytesAt(rows - 1, total), qlonglong(test::fixturePeakBytes(m_options)));
+    for (int column = 1; column <= total; ++column) {
+        qlonglong sum = 0;
+        for (int row = 0; row + 1 < rows; ++row)
+            sum += bytesAt(row, column);
+        QCOMPARE(sum, bytesAt(rows - 1, column));
+    }
+    for (int row = 0; row + 2 < rows; ++row) { // all but rounding and the sum
+        qlonglong sum = 0;
+        for (int column = 1; column < total; ++column)
+            sum += bytesAt(row, column);
+        QCOMPARE(sum, bytesAt(row, total));
+    }
+    QCOMPARE(bytesAt(rows - 2, total), qlonglong(4096));
+    QCOMPARE(model().index(0, 1).data(Qt::TextAlignmentRole).toInt(), int(Qt::AlignVCenter | Qt::AlignRight));
+}
+
+void MemoryPageTest::theSumRowsStayLastInEveryOrder()
+{
+    const int rows = model().rowCount(), total = model().totalColumn();
+    const QString last = model().unitAt(rows - 1), before = model().unitAt(rows - 2);
+    for (const Qt::SortOrder order : {Qt::AscendingOrder, Qt::DescendingOrder}) {
+        model().sort(total, order);
+        QCOMPARE(model().unitAt(rows - 1), last);
+        QCOMPARE(model().unitAt(rows - 2), before);
+        for (int row = 1; row < rows && model().isUnit(row); ++row) {
+            const bool sorted = order == Qt::AscendingOrder ? bytesAt(row - 1, total) <= bytesAt(row, total)
+                                                            : bytesAt(row - 1, total) >= bytesAt(row, total);
+            QVERIFY(sorted);
+        }
+    }
+}
+
+void MemoryPageTest::theQueryGivesTheTable()
+{
+    auto recording = store::Recording::open(m_folder.path() / "run");
+    QVERIFY(recording.has_value());
+    const auto result = recording->sql(m_page->peakSql().toStdString());
+    QVERIFY2(result, result ? "" : result.error().text.c_str());
+    int64_t sum = 0;
+    for (const auto &row : result->rows)
+        sum += std::get<int64_t>(row[2]);
+    QCOMPARE(sum + 4096, test::fixturePeakBytes(m_options));
+}
+
+void MemoryPageTest::theCsvIsInBytes()
+{
+    const QStringList lines = model().csv().trimmed().split(u'\n');
+    QCOMPARE(lines.size(), model().rowCount() + 1);
+    QVERIFY(lines[0].startsWith(QLatin1String("unit,parameters_bytes")));
+    QVERIFY(lines.last().endsWith(QString::number(test::fixturePeakBytes(m_options))));
+}
+
+void MemoryPageTest::aStepIsSelectedFromElsewhere()
+{
+    m_selection->setStep(2);
+    QTRY_COMPARE(m_page->snapshot()->peak->step, int64_t(2));
+    QCOMPARE(m_page->findChild<QSpinBox *>()->value(), 2);
+    m_page->findChild<QSpinBox *>()->setValue(1);
+    QCOMPARE(m_selection->step(), std::optional<int64_t>(1));
+    QTRY_COMPARE(m_page->snapshot()->peak->step, int64_t(1));
+}
+
+void MemoryPageTest::anotherRankIsChosen()
+{
+    auto *ranks = m_page->findChild<QComboBox *>();
+    QCOMPARE(ranks->count(), 2);
+    const store::Index first = m_page->snapshot()->process;
+    ranks->setCurrentIndex(1);
+    Q_EMIT ranks->activated(1);
+    QTRY_VERIFY(m_page->snapshot()->process != first);
+    QVERIFY(m_page->snapshot()->samples.size() > 0);
+}
+
+void MemoryPageTest::theReadoutTellsEveryFigure()
+{
+    ReadoutModel &readout = m_page->readout();
+    const auto text = [&](int row, int column) { return readout.index(row, column).data().toString(); };
+    readout.setCursor(std::nullopt);
+    QCOMPARE(text(0, ReadoutModel::AtCursor), QStringLiteral("—"));
+    readout.setCursor(m_page->snapshot()->peak->timeNs);
+    std::set<QString> names;
+    for (int row = 0; row < readout.rowCount(); ++row) {
+        names.insert(text(row, ReadoutModel::Figure));
+        QCOMPARE(text(row, ReadoutModel::AtCursor), text(row, ReadoutModel::AtPeak));
+    }
+    QCOMPARE(names.size(), size_t(readout.rowCount()));
+    QVERIFY(text(0, ReadoutModel::AtPeak) == QStringLiteral("4.00 MiB") ||
+            text(0, ReadoutModel::AtPeak).contains(u"MiB"));
+}
+
+std::shared_ptr<MemorySnapshot> MemoryPageTest::smallSnapshot() const
+{
+    auto snapshot = std::make_shared<MemorySnapshot>();
+    snapshot->catalog = std::make_shared<const store::Catalog>();
+    store::MemoryPeak peak;
+    peak.allocatedBytes = 1100;
+    peak.roundingBytes = 100;
+    peak.categoryBytes[0] = 700;
+    peak.categoryBytes[8] = 300;
+    snapshot->peak = peak;
+    return snapshot;
+}
+
+void MemoryPageTest::modelsAreSound()
+{
+    PeakTableModel peak;
+    ReadoutModel readout;
+    QAbstractItemModelTester peakTester(&peak, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    QAbstractItemModelTester readoutTester(&readout, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    peak.setSnapshot(smallSnapshot());
+    peak.sort(1, Qt::AscendingOrder);
+    readout.setSnapshot(smallSnapshot());
+    peak.setSnapshot(nullptr);
+    readout.setSnapshot(nullptr);
+    QCOMPARE(peak.rowCount(), 0);
+    QCOMPARE(readout.rowCount(), 0);
+}
+
+void MemoryPageTest::withoutCellsTheCategoriesRemain()
+{
+    PeakTableModel peak;
+    peak.setSnapshot(smallSnapshot());
+    QCOMPARE(peak.rowCount(), 3);
+    QCOMPARE(peak.columnCount(), 4); // unit, two categories, total
+    QCOMPARE(peak.index(0, 3).data(PeakTableModel::kBytesRole).toLongLong(), 1000);
+    QCOMPARE(peak.index(1, 3).data(PeakTableModel::kBytesRole).toLongLong(), 100);
+    QCOMPARE(peak.index(2, 3).data(PeakTableModel::kBytesRole).toLongLong(), 1100);
+}
+
+void MemoryPageTest::thinningKeepsPeaks()
+{
+    store::MemoryColumns samples;
+    for (int64_t i = 0; i < 100'000; ++i) {
+        samples.timeNs.push_back(i * 10);
+        samples.allocatedBytes.push_back(i == 77'777 ? 1'000'000 : i % 500);
+    }
+    const auto indices = thinned(samples, {0, 1'000'000}, 1000);
+    QVERIFY(indices.size() <= 1000);
+    QVERIFY(std::is_sorted(indices.begin(), indices.end()));
+    QVERIFY(std::find(indices.begin(), indices.end(), size_t(77'777)) != indices.end());
+    QCOMPARE(thinned(samples, {500, 600}, 1000).size(), size_t(13)); // eleven inside, one neighbour on each side
+    QCOMPARE(sampleAt(samples, -1), std::nullopt);
+    QCOMPARE(sampleAt(samples, 15), std::optional<size_t>(1));
+    QCOMPARE(sampleAt(samples, INT64_MAX), std::optional<size_t>(99'999));
+}
+
+void MemoryPageTest::anEmptyRunSaysSo()
+{
+    const test::TemporaryFolder empty;
+    m_reader->open(QString::fromStdString(empty.path().string()));
+    QTRY_VERIFY(m_page->face() == Page::Face::Empty || m_page->face() == Page::Face::Error);
+    QCOMPARE(model().rowCount(), 0);
+}
+
+} // namespace shardscope::ui::memory
+
+QTEST_MAIN(shardscope::ui::memory::MemoryPageTest)
+#include "memory_page_test.moc"
