@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/cast.h"
+#include "core/engine/communicator.h"
+#include "tests/model/ranks.h"
+
+#include <gtest/gtest.h>
+#include <map>
+#include <mutex>
+#include <set>
+#include <torch/torch.h>
+
+namespace shardscope {
+
+/// Keeps what it is told, from any thread.
+class Witness : public observe::Observer
+{
+public:
+    struct Call
+    {
+        observe::CollectiveInfo info;
+        bool enqueued = false, started = false, ended = false;
+    };
+    int32_t onCommunicator(const observe::CommunicatorInfo &info) override
+    {
+        const std::lock_guard lock(m_mutex);
+        uids.insert(info.uid);
+        return info.rankInIt;
+    }
+    int64_t beginCollective(const observe::CollectiveInfo &info) override
+    {
+        const std::lock_guard lock(m_mutex);
+        calls.push_back({info});
+        return static_cast<int64_t>(calls.size()) - 1;
+    }
+    void collectiveEnqueued(int64_t call) override { mark(call, &Call::enqueued); }
+    void collectiveStarted(int64_t call) override { mark(call, &Call::started); }
+    void collectiveEnded(int64_t call) override { mark(call, &Call::ended); }
+
+    std::vector<Call> calls;
+    std::set<std::string> uids;
+
+private:
+    void mark(int64_t call, bool Call::*what)
+    {
+        const std::lock_guard lock(m_mutex);
+        calls[static_cast<size_t>(call)].*what = true;
+    }
+    std::mutex m_mutex;
+};
+
+static void exerciseCollectives(engine::Communicator &communicator)
+{
+    const int n = communicator.worldSize();
+    const int rank = communicator.rank();
+    const double ranksSum = n * (n + 1) / 2.0;
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+        const at::Tensor gathered = at::empty({n * 256}, type);
+        communicator.allGather(gathered, torch::full({256}, rank + 1.0F), {}).wait();
+        for (int i = 0; i < n; ++i)
+            EXPECT_TRUE(at::equal(gathered.narrow(0, i * 256, 256), torch::full({256}, i + 1.0F).to(type)));
+    }
+    const at::Tensor slice = torch::full({256}, 5.0F);
+    const at::Tensor ramp = torch::arange(n * 256).to(at::kFloat);
+    communicator.reduceScatter(ramp * (rank + 1), slice, false, {}).wait();
+    EXPECT_TRUE(at::equal(slice, ramp.narrow(0, rank * 256, 256) * ranksSum));
+    communicator.reduceScatter(ramp * (rank + 1), slice, true, {}).wait();
+    EXPECT_TRUE(at::equal(slice, ramp.narrow(0, rank * 256, 256) * (2 * ranksSum)));
+    for (const int64_t elements : {int64_t{3}, int64_t{4096} * n}) {
+        const at::Tensor sum = torch::full({elements}, rank + 1.0);
+        communicator.allReduce(sum, {}).wait();
+        EXPECT_TRUE(at::equal(sum, torch::full({elements}, ranksSum)));
+    }
+    const at::Tensor told = torch::full({7}, static_cast<float>(rank));
+    communicator.broadcast(told, n - 1, {}).wait();
+    EXPECT_TRUE(at::equal(told, torch::full({7}, n - 1.0F)));
+}
+
+TEST(Communicator, collectivesGiveTheRightNumbers)
+{
+    for (const int worldSize : {1, 2, 3, 4}) {
+        SCOPED_TRACE(worldSize);
+        observe::Observer observer;
+        if (worldSize > 1)
+            test::runRanks(worldSize, observer, exerciseCollectives);
+    }
+}
+
+TEST(Communicator, tellsTheObserverOfEachCall)
+{
+    Witness witness;
+    test::runRanks(3, witness, [](engine::Communicator &communicator) {
+        const at::Tensor gathered = at::empty({3 * 128}, at::kBFloat16);
+        communicator.allGather(gathered, torch::ones({128}), {4, Phase::Backward}).wait();
+    });
+    EXPECT_EQ(witness.uids.size(), 1U) << "all ranks name the group alike";
+    std::map<int32_t, std::vector<int64_t>> sequences;
+    int gathers = 0;
+    for (const Witness::Call &call : witness.calls) {
+        EXPECT_TRUE(call.enqueued && call.started && call.ended);
+        sequences[call.info.communicator].push_back(call.info.sequence);
+        if (call.info.operation != Operation::AllGather)
+            continue;
+        ++gathers;
+        EXPECT_EQ(call.info.unit, 4);
+        EXPECT_EQ(call.info.phase, Phase::Backward);
+        EXPECT_EQ(call.info.dtype, "bf16");
+        EXPECT_EQ(call.info.inputBytes, 256);
+        EXPECT_EQ(call.info.outputBytes, 768);
+    }
+    EXPECT_EQ(gathers, 3);
+    for (const auto &[communicator, numbers] : sequences)
+        EXPECT_EQ(numbers, (std::vector<int64_t>{0, 1, 2})) << "connect, gather, last barrier";
+}
+
+TEST(Communicator, withoutAStoreSaysSo)
+{
+    observe::Observer observer;
+    const auto communicator = engine::Communicator::create({nullptr, 1, 2}, observer);
+    ASSERT_FALSE(communicator.has_value());
+    EXPECT_EQ(communicator.error().text, "Rank 1 of 2 was given no store to meet the other ranks in.");
+}
+
+TEST(Cast, roundsAsLibTorchDoes)
+{
+    at::Tensor values = torch::randn({100001});
+    values[0] = INFINITY;
+    values[1] = -INFINITY;
+    values[2] = NAN;
+    values[3] = 0;
+    values[4] = 1.00390625F; // halfway between two bf16 values: ties to even
+    values[5] = 3.3895314e38F;
+    const at::Tensor cast = at::empty(values.sizes(), at::kBFloat16);
+    engine::castToBf16(static_cast<uint16_t *>(cast.mutable_data_ptr()), values.const_data_ptr<float>(),
+                       values.numel());
+    EXPECT_TRUE(at::allclose(cast.to(at::kFloat), values.to(at::kBFloat16).to(at::kFloat), 0, 0, true));
+}
+
+} // namespace shardscope

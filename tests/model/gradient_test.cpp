@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The explicit backward against autograd on the same weights and tokens.
+#include "core/model/decoder.h"
+#include "tests/model/ranks.h"
+#include "tests/model/reference_decoder.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace shardscope {
+
+static double relativeError(const at::Tensor &value, const at::Tensor &reference)
+{
+    const at::Tensor exact = reference.to(at::kDouble);
+    return ((value.to(at::kDouble) - exact).norm() / exact.norm()).item<double>();
+}
+
+struct GradientCase
+{
+    const char *name;
+    bool odd;
+    bool tied;
+    bool grouped;
+};
+
+class ExplicitBackward : public testing::TestWithParam<GradientCase>
+{
+};
+
+static void compare(const shapes::ModelShape &shape, Precision precision, int passes, double tolerance)
+{
+    at::set_num_threads(1);
+    const test::NamedTensors weights = test::randomWeights(shape, 7);
+    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {3, 21}, at::kLong);
+    at::Tensor targets = torch::randint(0, shape.vocabulary, {3, 21}, at::kLong);
+    targets[1].slice(0, 5, 9).fill_(-1);
+    const double scale = 1.0 / 59;
+    const test::ReferenceResult expected = test::referenceStep(shape, weights, tokens, targets, scale);
+
+    observe::Observer observer;
+    auto communicator = engine::Communicator::create({}, observer);
+    ASSERT_TRUE(communicator.has_value());
+    engine::EngineOptions options;
+    options.compute = precision;
+    model::Decoder decoder(shape, options, **communicator, observer);
+    for (const auto &[name, value] : weights)
+        ASSERT_TRUE(decoder.engine().loadParameter(name, value).has_value());
+
+    const double lossOnly = decoder.forwardLoss(tokens, targets, scale).item<double>();
+    at::Tensor loss;
+    for (int pass = 0; pass < passes; ++pass)
+        loss = decoder.forwardBackward(tokens, targets, scale, pass + 1 == passes);
+    EXPECT_EQ(loss.item<double>(), lossOnly);
+    EXPECT_NEAR(loss.item<double>() / expected.loss, 1.0, tolerance / 10);
+    const engine::StepScalars scalars = decoder.engine().reduceScalars(loss);
+    double squares = 0;
+    for (const auto &[name, reference] : expected.gradients) {
+        const auto gradient = decoder.engine().gatherGradient(name);
+        ASSERT_TRUE(gradient.has_value()) << gradient.error().text;
+        EXPECT_LT(relativeError(*gradient, reference * passes), tolerance) << name;
+        squares += gradient->to(at::kDouble).square().sum().item<double>();
+    }
+    EXPECT_NEAR(scalars.host().gradientSquares / squares, 1.0, 1e-6);
+}
+
+TEST_P(ExplicitBackward, equalsAutogradInFp32)
+{
+    const GradientCase &test = GetParam();
+    compare(test::smallShape(test.odd, test.tied, test.grouped), Precision::Fp32, 1, 1e-5);
+}
+
+TEST_P(ExplicitBackward, addsUpOverPasses)
+{
+    const GradientCase &test = GetParam();
+    compare(test::smallShape(test.odd, test.tied, test.grouped), Precision::Fp32, 2, 1e-5);
+}
+
+TEST_P(ExplicitBackward, isNearAutogradInBf16)
+{
+    const GradientCase &test = GetParam();
+    compare(test::smallShape(test.odd, test.tied, test.grouped), Precision::Bf16, 1, 3e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ExplicitBackward,
+                         testing::Values(GradientCase{"even", false, false, false},
+                                         GradientCase{"tied", false, true, false},
+                                         GradientCase{"grouped", false, false, true},
+                                         GradientCase{"odd", true, false, false},
+                                         GradientCase{"oddTiedGrouped", true, true, true}),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(Attention, plainEqualsTheFusedOperator)
+{
+    const at::Tensor q = torch::randn({2, 3, 17, 8});
+    const at::Tensor k = torch::randn({2, 3, 17, 8});
+    const at::Tensor v = torch::randn({2, 3, 17, 8});
+    const at::Tensor dout = torch::randn({2, 3, 17, 8});
+    const model::Attention plain(model::Attention::Kind::Plain);
+    const model::Attention fused(model::Attention::Kind::Cpu);
+    const auto a = plain.forward(q, k, v);
+    const auto b = fused.forward(q, k, v);
+    EXPECT_LT(relativeError(a.out_BHTD, b.out_BHTD), 1e-6);
+    const auto da = plain.backward(dout, q, k, v, a);
+    const auto db = fused.backward(dout, q, k, v, b);
+    EXPECT_LT(relativeError(da.dq_BHTD, db.dq_BHTD), 1e-6);
+    EXPECT_LT(relativeError(da.dk_BHTD, db.dk_BHTD), 1e-6);
+    EXPECT_LT(relativeError(da.dv_BHTD, db.dv_BHTD), 1e-6);
+}
+
+TEST(Decoder, refusesAWeightOfAnotherShape)
+{
+    observe::Observer observer;
+    auto communicator = engine::Communicator::create({}, observer);
+    model::Decoder decoder(test::smallShape(false, false, false), {}, **communicator, observer);
+    const auto wrong = decoder.engine().loadParameter("head.weight", torch::zeros({3, 3}));
+    ASSERT_FALSE(wrong.has_value());
+    EXPECT_EQ(wrong.error().text,
+              "The parameter head.weight has the shape [128, 64], but the value for it has [3, 3].");
+    EXPECT_FALSE(decoder.engine().loadParameter("no.such", torch::zeros({3})).has_value());
+    EXPECT_FALSE(decoder.engine().gatherGradient("head.weight").has_value());
+}
+
+} // namespace shardscope

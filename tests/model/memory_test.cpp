@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine holds, counted by an allocator of the test's own: at rest the sums of the ledger, in a step no more
+// gathered buffers and unreduced gradients than stated. All ranks share this process, so figures are sums over ranks.
+#include "core/model/decoder.h"
+#include "tests/model/ranks.h"
+#include "tests/model/reference_decoder.h"
+
+#include <array>
+#include <atomic>
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <mutex>
+#include <torch/torch.h>
+
+namespace shardscope {
+
+/// Live and highest bytes by category, of all that LibTorch allocates on the CPU.
+class CountingAllocator : public c10::Allocator
+{
+public:
+    using Counters = std::array<std::atomic<int64_t>, kMemoryCategories>;
+
+    /// The context is the address itself: oneDNN's products use raw_allocate(), which asks for that.
+    c10::DataPtr allocate(size_t bytes) override
+    {
+        void *address = m_inner->raw_allocate(bytes);
+        if (address) {
+            const Block block{static_cast<int64_t>(bytes), tag.load()};
+            {
+                const std::lock_guard lock(m_mutex);
+                m_blocks[address] = block;
+            }
+            const int64_t now = live[block.category] += block.bytes;
+            int64_t before = highest[block.category].load();
+            while (before < now && !highest[block.category].compare_exchange_weak(before, now)) {
+            }
+        }
+        return {address, address, &freeBlock, at::Device(at::kCPU)};
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &freeBlock; }
+    void copy_data(void *to, const void *from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+    void forgetHighest()
+    {
+        for (size_t i = 0; i < kMemoryCategories; ++i)
+            highest[i] = live[i].load();
+    }
+    int64_t bytes(MemoryCategory category) const { return live[static_cast<size_t>(category)]; }
+    int64_t highestBytes(MemoryCategory category) const { return highest[static_cast<size_t>(category)]; }
+
+    Counters live{};
+    Counters highest{};
+    std::atomic<size_t> tag{static_cast<size_t>(MemoryCategory::Other)};
+
+private:
+    struct Block
+    {
+        int64_t bytes;
+        size_t category;
+    };
+    static void freeBlock(void *address);
+    void forget(void *address)
+    {
+        const std::lock_guard lock(m_mutex);
+        const auto found = m_blocks.find(address);
+        if (found == m_blocks.end())
+            return;
+        live[found->second.category] -= found->second.bytes;
+        m_blocks.erase(found);
+    }
+    std::mutex m_mutex;
+    std::map<void *, Block> m_blocks;
+    c10::Allocator *m_inner = c10::GetDefaultCPUAllocator();
+};
+
+/// One rank after the other takes its turn at the process-wide tag only where a test runs one rank.
+class TagObserver : public observe::Observer
+{
+public:
+    explicit TagObserver(CountingAllocator &allocator)
+        : m_allocator(allocator)
+    {
+    }
+    observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override
+    {
+        const size_t before = m_allocator.tag.exchange(static_cast<size_t>(tag.category));
+        return {static_cast<MemoryCategory>(before), tag.unit};
+    }
+
+private:
+    CountingAllocator &m_allocator;
+};
+
+static CountingAllocator &allocator()
+{
+    static CountingAllocator counting;
+    return counting;
+}
+
+void CountingAllocator::freeBlock(void *address)
+{
+    allocator().forget(address);
+    allocator().m_inner->raw_deallocate(address);
+}
+
+struct MemoryCase
+{
+    Strategy strategy;
+    Precision precision;
+    OptimizerKind optimizer;
+};
+
+class Memory : public testing::TestWithParam<MemoryCase>
+{
+protected:
+    static void SetUpTestSuite() { c10::SetCPUAllocator(&allocator(), 100); }
+    static void TearDownTestSuite() { c10::SetCPUAllocator(c10::GetDefaultCPUAllocator(), 100); }
+};
+
+static int64_t paddedElements(engine::Engine &engine)
+{
+    int64_t sum = 0;
+    for (observe::UnitIndex unit = 0; unit < engine.unitCount(); ++unit)
+        sum += engine.layout(unit).paddedElements;
+    return sum;
+}
+
+static void step(model::Decoder &decoder, const at::Tensor &tokens, const at::Tensor &targets)
+{
+    decoder.forwardBackward(tokens, targets, 0.01, false);
+    const at::Tensor loss = decoder.forwardBackward(tokens, targets, 0.01, true);
+    const engine::StepScalars scalars = decoder.engine().reduceScalars(loss);
+    decoder.engine().optimizerStep(1e-3, 1.0, scalars);
+}
+
+TEST_P(Memory, atRestIsTheLedgers)
+{
+    const MemoryCase &test = GetParam();
+    at::set_num_threads(1);
+    allocator().tag = static_cast<size_t>(MemoryCategory::Other);
+    TagObserver observer(allocator());
+    const shapes::ModelShape shape = test::smallShape(false, false, false);
+    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
+    auto communicator = engine::Communicator::create({}, observer);
+    allocator().forgetHighest();
+    const int64_t parametersBefore = allocator().bytes(MemoryCategory::Parameters);
+    engine::EngineOptions options;
+    options.strategy = test.strategy;
+    options.compute = test.precision;
+    options.optimizer = test.optimizer;
+    model::Decoder decoder(shape, options, **communicator, observer);
+    decoder.engine().initialize(1);
+    const int64_t elements = paddedElements(decoder.engine());
+    const int64_t masterBytes = test.precision == Precision::Bf16 && test.strategy == Strategy::None ? 6 : 4;
+    const int64_t momentBytes = test.optimizer == OptimizerKind::AdamW ? 8 : 0;
+    for (int i = 0; i < 2; ++i) {
+        step(decoder, tokens, tokens);
+        decoder.forwardLoss(tokens, tokens, 0.01);
+        EXPECT_EQ(allocator().bytes(MemoryCategory::Parameters) - parametersBefore, masterBytes * elements);
+        EXPECT_EQ(allocator().bytes(MemoryCategory::Optimizer), momentBytes * elements);
+        for (const MemoryCategory none :
+             {MemoryCategory::Gathered, MemoryCategory::Gradients, MemoryCategory::Activations,
+              MemoryCategory::Communication, MemoryCategory::Temporary})
+            EXPECT_EQ(allocator().bytes(none), 0) << toText(none);
+    }
+    EXPECT_EQ(allocator().highestBytes(MemoryCategory::Gradients), 4 * elements);
+    EXPECT_GT(allocator().highestBytes(MemoryCategory::Activations), 0);
+    const int64_t block = decoder.engine().layout(1).paddedElements;
+    const int64_t edge = decoder.engine().layout(decoder.engine().unitCount() - 1).paddedElements;
+    const bool gathers = test.precision == Precision::Bf16 && test.strategy != Strategy::None;
+    const int64_t kept = test.strategy == Strategy::Full ? 2 * block + edge : elements;
+    EXPECT_EQ(allocator().highestBytes(MemoryCategory::Gathered), gathers ? 2 * kept : 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Memory,
+                         testing::Values(MemoryCase{Strategy::Full, Precision::Bf16, OptimizerKind::AdamW},
+                                         MemoryCase{Strategy::Full, Precision::Fp32, OptimizerKind::AdamW},
+                                         MemoryCase{Strategy::GradOp, Precision::Bf16, OptimizerKind::AdamW},
+                                         MemoryCase{Strategy::None, Precision::Bf16, OptimizerKind::AdamW},
+                                         MemoryCase{Strategy::None, Precision::Fp32, OptimizerKind::Sgd}),
+                         [](const auto &info) {
+                             return std::string(toText(info.param.strategy)) +
+                                    std::string(toText(info.param.precision)) +
+                                    std::string(toText(info.param.optimizer));
+                         });
+
+TEST_F(Memory, ofARankIsItsShareOfTheWhole)
+{
+    // The tag is one for the process, so with two ranks in it only totals say something: all that lives at rest.
+    at::set_num_threads(1);
+    allocator().tag = static_cast<size_t>(MemoryCategory::Other);
+    TagObserver observer(allocator());
+    const shapes::ModelShape shape = test::smallShape(false, false, false);
+    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
+    const auto total = [] {
+        int64_t sum = 0;
+        for (const auto &bytes : allocator().live)
+            sum += bytes;
+        return sum;
+    };
+    const int64_t before = total();
+    for (const auto &[strategy, bytes] :
+         {std::pair{Strategy::Full, 12}, {Strategy::GradOp, 12}, {Strategy::None, 28}}) {
+        std::atomic<int64_t> atRest{0};
+        std::atomic<int64_t> elements{0};
+        test::runRanks(2, observer, [&, strategy = strategy](engine::Communicator &communicator) {
+            engine::EngineOptions options;
+            options.strategy = strategy;
+            options.compute = Precision::Bf16;
+            model::Decoder decoder(shape, options, communicator, observer);
+            decoder.engine().initialize(1);
+            step(decoder, tokens, tokens);
+            communicator.barrier();
+            if (communicator.rank() == 0) {
+                atRest = total() - before;
+                elements = paddedElements(decoder.engine());
+            }
+            communicator.barrier();
+        });
+        // Two replicas of 12 + 2 bytes a parameter, or one set of 12 shared by both; RoPE's tables are the rest.
+        EXPECT_NEAR(static_cast<double>(atRest), static_cast<double>(bytes * elements), 8192.0) << toText(strategy);
+    }
+}
+
+} // namespace shardscope
