@@ -7,13 +7,14 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace shardscope::allocator {
 
 namespace {
 
-/// One live allocation, in the list of all.
+/// One live allocation, in the list of all. It lies in front of the allocation's own bytes.
 struct Block
 {
     Block *previous = nullptr;
@@ -22,6 +23,9 @@ struct Block
     c10::DataPtr memory; ///< of the base allocator
     std::shared_ptr<CpuMemory> owner;
 };
+
+static_assert(sizeof(Block) <= CpuAllocator::kHeaderBytes);
+static_assert(CpuAllocator::kHeaderBytes % c10::gAlignment == 0);
 
 } // namespace
 
@@ -126,11 +130,16 @@ std::vector<collect::AllocationRecord> CpuMemory::liveAllocations()
 
 namespace {
 
-void release(void *context)
+/// The deleter of every block: `data` is what allocate() gave out.
+void release(void *data)
 {
-    const std::unique_ptr<Block> block(static_cast<Block *>(context));
+    if (!data)
+        return;
+    auto *block = reinterpret_cast<Block *>(static_cast<char *>(data) - CpuAllocator::kHeaderBytes);
     // Counted as free before it is: whoever gets the address next must find the old block gone.
     block->owner->remove(*block);
+    const c10::DataPtr memory = std::move(block->memory); // the block itself lies in it
+    block->~Block();
 }
 
 } // namespace
@@ -149,13 +158,13 @@ std::shared_ptr<collect::MemorySource> CpuAllocator::memory() const
 
 c10::DataPtr CpuAllocator::allocate(size_t bytes)
 {
-    c10::DataPtr memory = m_base.allocate(bytes);
-    void *const data = memory.get();
-    // Nothing was allocated, so nothing is to be counted.
-    if (!data)
-        return memory;
+    // Nothing is allocated, so nothing is to be counted.
+    if (bytes == 0)
+        return {nullptr, nullptr, &release, c10::Device(c10::kCPU)};
+    c10::DataPtr memory = m_base.allocate(kHeaderBytes + bytes);
     const c10::Device device = memory.device();
-    auto block = std::make_unique<Block>();
+    auto *data = static_cast<char *>(memory.get()) + kHeaderBytes;
+    auto *block = new (memory.get()) Block;
     block->record = {.address = reinterpret_cast<uint64_t>(data),
                      .bytes = static_cast<int64_t>(bytes),
                      .tag = m_tag->get(),
@@ -163,7 +172,12 @@ c10::DataPtr CpuAllocator::allocate(size_t bytes)
     block->memory = std::move(memory);
     block->owner = m_memory;
     m_memory->add(*block);
-    return {data, block.release(), &release, device};
+    return {data, data, &release, device};
+}
+
+c10::DeleterFnPtr CpuAllocator::raw_deleter() const
+{
+    return &release;
 }
 
 void CpuAllocator::copy_data(void *target, const void *source, size_t bytes) const

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -19,7 +20,8 @@ namespace {
 using collect::CurrentMemoryTag;
 using collect::MemoryReading;
 
-/// The allocator below: it keeps its own books of what is live, apart from those above.
+/// The allocator below: it keeps its own books of what is live, apart from those above. It counts what is asked of it
+/// less the recorder's own header.
 class Books final : public c10::Allocator
 {
 public:
@@ -28,9 +30,9 @@ public:
         // As LibTorch's: nothing for nothing.
         if (bytes == 0)
             return {nullptr, c10::Device(c10::kCPU)};
-        auto *entry = new Entry{this, std::malloc(bytes), bytes};
+        auto *entry = new Entry{this, std::aligned_alloc(64, (bytes + 63) / 64 * 64), bytes};
         const std::lock_guard lock(m_mutex);
-        m_live[entry->data] = bytes;
+        m_live[entry->data] = bytes - CpuAllocator::kHeaderBytes;
         return {entry->data, entry, &release, c10::Device(c10::kCPU)};
     }
     void copy_data(void *target, const void *source, size_t bytes) const override
@@ -43,10 +45,14 @@ public:
         return std::accumulate(m_live.begin(), m_live.end(), int64_t{0},
                                [](int64_t sum, const auto &entry) { return sum + static_cast<int64_t>(entry.second); });
     }
+    /// By the address of the data.
     std::map<void *, size_t> live()
     {
         const std::lock_guard lock(m_mutex);
-        return m_live;
+        std::map<void *, size_t> blocks;
+        for (const auto &[block, bytes] : m_live)
+            blocks[static_cast<char *>(block) + CpuAllocator::kHeaderBytes] = bytes;
+        return blocks;
     }
 
 private:
@@ -196,6 +202,20 @@ TEST(CpuMemory, TellsOfEveryFreeAndOutlivesItsAllocator)
     EXPECT_LE(ended.front().allocatedNs, ended.front().freedNs);
     EXPECT_EQ(ended.back().bytes, 20);
     EXPECT_EQ(books.liveBytes(), 0);
+}
+
+TEST(CpuMemory, OffersTheRawInterfaceAndAlignedBytes)
+{
+    Books books;
+    CpuAllocator allocator(books, std::make_shared<CurrentMemoryTag>());
+    void *const data = allocator.raw_allocate(100);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+    std::memset(data, 0xff, 100);
+    EXPECT_EQ(allocator.memory()->read()->allocatedBytes, 100);
+    allocator.raw_deallocate(data);
+    EXPECT_EQ(allocator.memory()->read()->allocatedBytes, 0);
+    EXPECT_EQ(books.liveBytes(), 0);
+    allocator.raw_deallocate(allocator.raw_allocate(0));
 }
 
 TEST(CpuMemory, SeesTensors)
