@@ -35,7 +35,8 @@ struct ChartSeries
     bool stacked = false;    ///< filled, on top of the stacked series before it
     bool secondAxis = false; ///< against the right axis
     bool dashed = false;
-    bool step = false; ///< the value holds until the next point (memory does)
+    bool points = false; ///< dots: values that are far between
+    bool step = false;   ///< the value holds until the next point (memory does)
 };
 
 /// A chart over QCustomPlot with what every chart here has: axis titles with units, a legend that hides series, a
@@ -53,6 +54,8 @@ public:
     void setSeries(std::vector<ChartSeries> series);
     /// One x for all; each column has as many values as x, NaN where not measured. Columns go with setSeries().
     void setData(std::vector<double> x, std::vector<std::vector<double>> columns);
+    /// A text for each point, shown first in the hover readout: "Step 214". Empty: none.
+    void setPointLabels(std::vector<QString> labels) { m_labels = std::move(labels); }
     /// Vertical lines with a label (events).
     void setMarkers(std::vector<std::pair<double, QString>> markers);
     /// The brushed range drawn in the chart; nullopt: none.
@@ -70,6 +73,7 @@ public:
     QCustomPlot *plot() const { return m_plot; }
     /// The hover readout's text at x, also for tests.
     QString readout(double x) const;
+    QSize sizeHint() const override { return {400, 220}; }
 
 public Q_SLOTS:
     void resetZoom();
@@ -127,6 +131,7 @@ private:
     std::vector<QCPGraph *> m_graphs;
     std::vector<double> m_x;
     std::vector<std::vector<double>> m_columns;
+    std::vector<QString> m_labels;
     std::vector<std::pair<double, QString>> m_markers;
     std::vector<QCPItemStraightLine *> m_markerLines;
     std::vector<QCPItemText *> m_markerTexts;

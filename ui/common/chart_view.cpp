@@ -51,6 +51,10 @@ void Chart::applyTheme()
             m_graphs[i]->setBrush(color);
         } else {
             m_graphs[i]->setPen(QPen(color, 1.6, m_series[i].dashed ? Qt::DashLine : Qt::SolidLine));
+            if (m_series[i].points) {
+                m_graphs[i]->setLineStyle(QCPGraph::lsNone);
+                m_graphs[i]->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, color, color, 6));
+            }
         }
     }
     m_legend->setColors(swatches);
@@ -85,6 +89,8 @@ QString Chart::readout(double x) const
         rows += QStringLiteral("<tr><td>%1</td><td align='right'>&nbsp;&nbsp;%2</td></tr>")
                     .arg(name.toHtmlEscaped(), value.toHtmlEscaped());
     };
+    if (*index < m_labels.size())
+        addRow(m_labels[*index], {});
     addRow(m_xTitle, axisText(m_xUnit, m_x[*index]));
     const Colors &colors = Colors::of(palette());
     for (size_t i = m_series.size(); i-- > 0;) { // the uppermost layer first, as in the picture

@@ -56,6 +56,11 @@ Notice::Notice(QWidget *parent)
     });
 }
 
+QString Notice::text() const
+{
+    return m_text->text().isEmpty() ? m_headline->text() : m_headline->text() + QStringLiteral(": ") + m_text->text();
+}
+
 void Notice::setEmpty(const QString &headline, const QString &text, QAction *action)
 {
     show(Page::Face::Empty, headline, text, action);

@@ -23,6 +23,7 @@ public:
     void setLoading(const QString &text, int progress);
     void setError(const QString &headline, const QString &cause, QAction *action = nullptr);
     Page::Face face() const { return m_face; }
+    QString text() const;
 
 Q_SIGNALS:
     void cancelPressed();

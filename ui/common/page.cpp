@@ -44,6 +44,11 @@ Page::Face Page::face() const
     return m_content && currentWidget() == m_content ? Face::Content : m_notice->face();
 }
 
+QString Page::noticeText() const
+{
+    return m_notice->text();
+}
+
 void Page::setContent(QWidget *content)
 {
     Q_ASSERT(!m_content);

@@ -8,6 +8,10 @@
 
 class QAction;
 
+namespace shardscope::run {
+struct RunSummary;
+}
+
 namespace shardscope::ui {
 
 class Notice;
@@ -48,11 +52,16 @@ public:
     virtual QList<QAction *> pageActions() const { return {}; }
     /// Ctrl+F with a text: highlight or go to what matches. False: this page has nothing to find.
     virtual bool find(const QString &) { return false; }
+    /// The run that is open, as its state.json says now (again each second while it goes on); nullptr: none, or a
+    /// single database.
+    virtual void setRun(const run::RunSummary *) {}
     /// Nothing is loading any more: --render takes the picture when this is true.
     virtual bool isSettled() const;
 
     enum class Face { Empty, Loading, Error, Content };
     Face face() const;
+    /// Headline and text of the face that is not the content.
+    QString noticeText() const;
 
 Q_SIGNALS:
     void inspect(const shardscope::ui::InspectorContent &content);

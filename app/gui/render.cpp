@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/gui/render.h"
+
+#include "app/gui/open_target.h"
+#include "app/gui/pages.h"
+#include "core/run/places.h"
+#include "ui/common/paths.h"
+#include "ui/common/recording_reader.h"
+#include "ui/common/selection.h"
+#include "ui/common/theme.h"
+#include "ui/monitor/run_commands.h"
+
+#include <QApplication>
+#include <QElapsedTimer>
+#include <QPixmap>
+#include <QThread>
+#include <cstdio>
+
+namespace shardscope::gui {
+
+static constexpr int kDone = 0;
+static constexpr int kFailed = 1;
+static constexpr int kWrongInput = 2;
+static constexpr int kPatienceMs = 60000;
+static constexpr int kQuietMs = 300; ///< charts draw themselves when the event loop comes round
+
+static int complain(int code, const QString &text)
+{
+    std::fprintf(stderr, "shardscope: %s\n", qPrintable(text));
+    return code;
+}
+
+/// Runs the event loop until the page has been settled for a while; false after too long.
+static bool waitUntilSettled(const ui::Page &page)
+{
+    QElapsedTimer all;
+    QElapsedTimer quiet;
+    all.start();
+    quiet.start();
+    while (quiet.elapsed() < kQuietMs) {
+        if (all.elapsed() > kPatienceMs)
+            return false;
+        QApplication::processEvents(QEventLoop::AllEvents, 20);
+        QThread::msleep(2);
+        if (!page.isSettled())
+            quiet.restart();
+    }
+    return true;
+}
+
+int renderPage(const Arguments &arguments)
+{
+    ui::Theme theme;
+    theme.setMode(arguments.theme == "dark" ? ui::Theme::Mode::Dark : ui::Theme::Mode::Light);
+    const QString runs = ui::fromPath(run::defaultRunsDirectory());
+    const Result<OpenTarget> target = resolveTarget(QString::fromStdString(arguments.paths.front()), runs);
+    if (!target)
+        return complain(kWrongInput, QString::fromStdString(target.error().text));
+
+    QWidget frame;
+    ui::RecordingReader reader;
+    ui::Selection selection;
+    ui::RunCommands commands(&frame);
+    const Pages pages = makePages({reader, selection}, commands, &frame);
+    ui::Page *page = pages.byId(QString::fromStdString(arguments.render));
+    if (!page)
+        return complain(kWrongInput,
+                        QStringLiteral("This build has no page %1.").arg(QString::fromStdString(arguments.render)));
+    page->setParent(nullptr);
+    page->setAttribute(Qt::WA_DontShowOnScreen);
+    page->setAutoFillBackground(true);
+    page->resize(arguments.width, arguments.height);
+    page->show();
+    reader.open(target->path);
+    page->setRun(target->run ? &*target->run : nullptr);
+    const bool settled = waitUntilSettled(*page);
+    const ui::Page::Face face = page->face();
+    const QPixmap picture = page->grab();
+    const QString cause = page->noticeText();
+    delete page;
+    if (!settled)
+        return complain(kFailed, QStringLiteral("The page was still loading after %1 s.").arg(kPatienceMs / 1000));
+    if (face == ui::Page::Face::Error)
+        return complain(kFailed, cause);
+    const QString out = QString::fromStdString(arguments.out);
+    if (!picture.save(out, "PNG"))
+        return complain(kFailed, QStringLiteral("%1 can't be written.").arg(out));
+    return kDone;
+}
+
+} // namespace shardscope::gui

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/launch/launch_check.h"
+
+#include "core/data/dataset.h"
+#include "ui/common/background.h"
+
+#include <QDir>
+#include <QFileInfo>
+#include <algorithm>
+
+namespace shardscope::ui {
+
+static constexpr int kTypingPauseMs = 350;
+
+LaunchCheck::LaunchCheck(std::vector<config::KnownModel> models, QObject *parent)
+    : QObject(parent)
+    , m_models(std::move(models))
+{
+    m_pause.setSingleShot(true);
+    m_pause.setInterval(kTypingPauseMs);
+    connect(&m_pause, &QTimer::timeout, this, &LaunchCheck::lookAtDisk);
+    inBackground(
+        this, [] { return config::probeMachine(); },
+        [this](config::MachineFacts facts) {
+            m_machine = std::move(facts);
+            Q_EMIT machineKnown();
+        });
+}
+
+std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &configuration, const QString &runFolder,
+                                                std::vector<config::Problem> fieldProblems)
+{
+    m_configuration = configuration;
+    m_runFolder = runFolder;
+    ++m_serial; // what is under way is out of date
+    m_pause.start();
+    if (!m_machine)
+        return fieldProblems;
+    config::CheckResult result = config::checkRun(configuration, *m_machine, m_models);
+    for (config::Problem &problem : result.problems) {
+        const bool known = std::any_of(fieldProblems.begin(), fieldProblems.end(),
+                                       [&](const auto &one) { return one.key == problem.key; });
+        if (!known) // a field that can't be read was judged by its default
+            fieldProblems.push_back(std::move(problem));
+    }
+    return fieldProblems;
+}
+
+void LaunchCheck::lookAtDisk()
+{
+    const auto model = std::find_if(m_models.begin(), m_models.end(), [this](const config::KnownModel &one) {
+        return one.name == m_configuration.model.preset;
+    });
+    const int64_t vocabulary = model == m_models.end() ? 0 : model->vocabulary;
+    inBackground(
+        this,
+        [configuration = m_configuration, vocabulary, folder = m_runFolder] {
+            return ui::lookAtDisk(configuration, vocabulary, folder);
+        },
+        [this, serial = m_serial](const LaunchFacts &facts) {
+            if (serial == m_serial)
+                Q_EMIT found(facts);
+        });
+}
+
+/// The nearest folder above that exists must take a new one.
+static bool canBeMade(const QString &folder)
+{
+    QFileInfo above(QFileInfo(folder).absolutePath());
+    while (!above.exists() && !above.isRoot())
+        above = QFileInfo(above.absolutePath());
+    return above.isDir() && above.isWritable();
+}
+
+LaunchFacts lookAtDisk(const config::RunConfiguration &configuration, int64_t vocabulary, const QString &runFolder)
+{
+    LaunchFacts facts;
+    data::DatasetOptions options;
+    options.path = configuration.data.path;
+    options.validationShare = configuration.data.validation;
+    options.sequenceLength = configuration.train.sequenceLength;
+    options.vocabulary = vocabulary;
+    options.seed = configuration.train.seed;
+    const Result<data::Dataset> dataset = data::Dataset::open(options);
+    if (dataset)
+        facts.data = QString::fromStdString(dataset->description());
+    else
+        facts.problems.push_back({"data.path", dataset.error().text});
+    if (QFileInfo::exists(runFolder) && !QDir(runFolder).isEmpty())
+        facts.problems.push_back(
+            {"run.name", LaunchCheck::tr("%1 exists already. Choose another name.").arg(runFolder).toStdString()});
+    else if (!canBeMade(runFolder))
+        facts.problems.push_back(
+            {"run.directory", LaunchCheck::tr("%1 can't be made: the folder above is not writable. "
+                                              "Choose another runs directory.")
+                                  .arg(runFolder)
+                                  .toStdString()});
+    return facts;
+}
+
+} // namespace shardscope::ui

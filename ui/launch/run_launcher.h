@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/base/result.h"
+
+#include <QObject>
+#include <QString>
+#include <QStringList>
+#include <QTimer>
+
+namespace shardscope::ui {
+
+/// shardscope-cli: in SHARDSCOPE_CLI, beside this program, or in PATH.
+Result<QString> findCommandLine();
+
+/// Starts `shardscope-cli run …` in a session of its own, so that it outlives the window and its terminal, and tells
+/// when the run's folder is there, or what the command line said instead.
+class RunLauncher : public QObject
+{
+    Q_OBJECT
+public:
+    explicit RunLauncher(QObject *parent = nullptr);
+
+    /// One launch at a time. arguments as runArguments() makes them.
+    void launch(const QString &program, const QStringList &arguments, const QString &runFolder);
+    bool isLaunching() const { return m_pid > 0; }
+
+Q_SIGNALS:
+    void started(const QString &runFolder);
+    void failed(const QString &message);
+
+private:
+    void look();
+    void end();
+
+    QTimer m_timer;
+    QString m_runFolder;
+    QString m_output; ///< where the command line's words go until there is a run
+    qint64 m_pid = 0;
+};
+
+} // namespace shardscope::ui

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/monitor/live_charts.h"
+
+#include "ui/common/chart.h"
+#include "ui/common/colors.h"
+#include "ui/common/flow_layout.h"
+#include "ui/common/selection.h"
+#include "ui/common/text.h"
+#include "ui/monitor/events_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscope::ui {
+
+static std::vector<ChartSeries> stepTimeSeries()
+{
+    const auto part = [](const QString &name, auto color) {
+        return ChartSeries{.name = name, .color = color, .stacked = true};
+    };
+    const auto communication = [](int lightness) {
+        return [lightness](const Colors &colors) {
+            return colors.category(SpanCategory::Communication).lighter(lightness);
+        };
+    };
+    const auto host = [](const Colors &colors) { return colors.category(SpanCategory::Host); };
+    const auto idle = [](const Colors &colors) { return colors.category(SpanCategory::Idle); };
+    return {
+        part(LiveCharts::tr("Compute"), [](const Colors &colors) { return colors.category(SpanCategory::Compute); }),
+        part(LiveCharts::tr("Optimizer"), [](const Colors &colors) { return colors.phase(Phase::Optimizer); }),
+        part(LiveCharts::tr("Exposed all-gather"), communication(100)),
+        part(LiveCharts::tr("Exposed reduce-scatter"), communication(130)),
+        part(LiveCharts::tr("Other exposed communication"), communication(165)),
+        part(LiveCharts::tr("Exposed copies"),
+             [](const Colors &colors) { return colors.category(SpanCategory::Copy); }),
+        part(LiveCharts::tr("Idle: host"), host),
+        part(LiveCharts::tr("Idle: waits for a rank"),
+             [](const Colors &colors) { return colors.phase(Phase::Recompute); }),
+        part(LiveCharts::tr("Idle: other"), idle),
+    };
+}
+
+LiveCharts::LiveCharts(Selection &selection, QWidget *parent)
+    : QWidget(parent)
+    , m_selection(selection)
+    , m_layout(new FlowLayout(8, true))
+    , m_loss(addChart(tr("Loss")))
+    , m_norm(addChart(tr("Gradient norm and learning rate")))
+    , m_stepTime(addChart(tr("Step time")))
+{
+    setLayout(m_layout);
+    QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Minimum);
+    policy.setHeightForWidth(true);
+    setSizePolicy(policy);
+    for (Chart *chart : m_charts)
+        m_layout->addWidget(chart);
+    m_loss->setYAxis(tr("Loss (nats a token)"), ChartUnit::Number);
+    m_loss->setSeries(
+        {{.name = tr("Training"), .color = [](const Colors &colors) { return colors.series(0); }},
+         {.name = tr("Validation"), .color = [](const Colors &colors) { return colors.series(1); }, .points = true}});
+    m_norm->setYAxis(tr("Gradient norm"), ChartUnit::Number);
+    m_norm->setSecondYAxis(tr("Learning rate"), ChartUnit::Number);
+    m_norm->setSeries({{.name = tr("Gradient norm"), .color = [](const Colors &colors) { return colors.series(2); }},
+                       {.name = tr("Learning rate"),
+                        .color = [](const Colors &colors) { return colors.series(4); },
+                        .secondAxis = true}});
+    m_stepTime->setYAxis(tr("Time a step"), ChartUnit::Duration);
+    m_stepTime->setSeries(stepTimeSeries());
+    const QString sql = QStringLiteral("SELECT * FROM step ORDER BY process_id, number");
+    for (Chart *chart : {m_loss, m_norm, m_stepTime})
+        chart->setSql(sql);
+    connect(&selection, &Selection::rangeChanged, this, &LiveCharts::brush);
+}
+
+Chart *LiveCharts::addChart(const QString &title)
+{
+    auto *chart = new Chart(title, tr("Time since the start"), ChartUnit::Seconds, this);
+    m_charts.push_back(chart);
+    connect(chart, &Chart::xRangeChanged, this,
+            [this, chart](double lower, double upper, bool fit) { follow(chart, lower, upper, fit); });
+    connect(chart, &Chart::brushed, this, [this](double lower, double upper) {
+        m_selection.setRange(TimeRange{std::llround(lower * 1e9), std::llround(upper * 1e9)});
+    });
+    connect(chart, &Chart::picked, this, [this](double x) {
+        m_selection.setRange(std::nullopt);
+        Q_EMIT picked(x);
+    });
+    connect(chart, &Chart::hovered, this, [this, chart](double x) {
+        for (Chart *other : m_charts) {
+            if (other != chart)
+                other->setCursor(x);
+        }
+    });
+    connect(chart, &Chart::hoverLeft, this, [this] {
+        for (Chart *other : m_charts)
+            other->setCursor(std::nullopt);
+    });
+    chart->setXRange(m_view);
+    return chart;
+}
+
+void LiveCharts::follow(Chart *leader, double lower, double upper, bool fit)
+{
+    m_view = fit ? std::nullopt : std::optional(std::pair{lower, upper});
+    for (Chart *chart : m_charts) {
+        if (chart != leader)
+            chart->setXRange(m_view);
+    }
+}
+
+void LiveCharts::brush()
+{
+    std::optional<std::pair<double, double>> range;
+    if (const auto &selected = m_selection.range())
+        range = std::pair{static_cast<double>(selected->startNs) / 1e9, static_cast<double>(selected->endNs) / 1e9};
+    for (Chart *chart : m_charts)
+        chart->setBrush(range);
+}
+
+static void fill(Chart *chart, ChartData data)
+{
+    chart->setPointLabels(std::move(data.labels));
+    chart->setData(std::move(data.x), std::move(data.columns));
+}
+
+void LiveCharts::refresh(const LiveSeries &series, std::optional<int> rank)
+{
+    fill(m_loss, series.loss());
+    fill(m_norm, series.norm());
+    fill(m_stepTime, series.stepTime(rank));
+    refreshMemory(series, rank);
+}
+
+void LiveCharts::refreshMemory(const LiveSeries &series, std::optional<int> rank)
+{
+    const auto used = series.usedCategories();
+    const bool processUsed = series.hasProcessUsed();
+    const bool seriesChanged = used != m_used || processUsed != m_hasProcessUsed;
+    m_used = used;
+    m_hasProcessUsed = processUsed;
+    const std::vector<int> ranks = series.ranks();
+    for (auto chart = m_memory.begin(); chart != m_memory.end();) {
+        if (std::find(ranks.begin(), ranks.end(), chart->first) == ranks.end()) { // another run was opened
+            std::erase(m_charts, chart->second);
+            delete chart->second;
+            chart = m_memory.erase(chart);
+        } else {
+            ++chart;
+        }
+    }
+    for (const int one : ranks) {
+        Chart *&chart = m_memory[one];
+        const bool fresh = !chart;
+        if (fresh) {
+            chart = addChart(tr("Memory of rank %1").arg(one));
+            chart->setYAxis(tr("Bytes"), ChartUnit::Bytes);
+            chart->setSql(QStringLiteral("SELECT * FROM memory ORDER BY process_id, time_ns"));
+            m_layout->addWidget(chart);
+        }
+        if (fresh || seriesChanged)
+            setMemorySeries(chart);
+        chart->setVisible(!rank || *rank == one);
+        const ChartData data = series.memory(one);
+        chart->setData(data.x, memoryColumns(data));
+    }
+    if (seriesChanged)
+        brush();
+}
+
+void LiveCharts::setMemorySeries(Chart *chart)
+{
+    std::vector<ChartSeries> series;
+    for (size_t c = 0; c < kMemoryCategories; ++c) {
+        const auto category = static_cast<MemoryCategory>(c);
+        if (m_used[c])
+            series.push_back({.name = nameOf(category),
+                              .color = [category](const Colors &colors) { return colors.category(category); },
+                              .stacked = true,
+                              .step = true});
+    }
+    if (m_used[kMemoryCategories])
+        series.push_back({.name = tr("Rounding"),
+                          .color = [](const Colors &colors) { return colors.rounding(); },
+                          .stacked = true,
+                          .step = true});
+    series.push_back({.name = tr("Reserved"),
+                      .color = [](const Colors &colors) { return colors.text; },
+                      .dashed = true,
+                      .step = true});
+    if (m_hasProcessUsed)
+        series.push_back({.name = tr("Process (NVML)"),
+                          .color = [](const Colors &colors) { return colors.bad; },
+                          .dashed = true,
+                          .step = true});
+    chart->setSeries(std::move(series));
+}
+
+std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data) const
+{
+    std::vector<std::vector<double>> columns;
+    for (size_t c = 0; c <= kMemoryCategories; ++c) {
+        if (m_used[c])
+            columns.push_back(data.columns[c]);
+    }
+    columns.push_back(data.columns[kMemoryCategories + 1]);
+    if (m_hasProcessUsed)
+        columns.push_back(data.columns[kMemoryCategories + 2]);
+    return columns;
+}
+
+void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
+{
+    std::vector<std::pair<double, QString>> markers;
+    for (const store::EventInfo &event : events) {
+        if (event.kind != EventKind::Recording)
+            markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, EventsModel::nameOf(event.kind));
+    }
+    for (Chart *chart : m_charts)
+        chart->setMarkers(markers);
+}
+
+} // namespace shardscope::ui

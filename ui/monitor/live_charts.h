@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/monitor/live_series.h"
+
+#include <QWidget>
+#include <map>
+
+namespace shardscope::ui {
+
+class Chart;
+class FlowLayout;
+class Selection;
+
+/// The charts of the Live page: they share the time axis, the cursor and the brush, which is the selection's range.
+class LiveCharts : public QWidget
+{
+    Q_OBJECT
+public:
+    explicit LiveCharts(Selection &selection, QWidget *parent = nullptr);
+
+    /// Draws what is in the series now; rank: one, or all (the slowest rank's step times, a memory chart each).
+    void refresh(const LiveSeries &series, std::optional<int> rank);
+    void setEvents(const std::vector<store::EventInfo> &events);
+
+Q_SIGNALS:
+    /// Clicked at seconds since the origin.
+    void picked(double seconds);
+
+private:
+    Chart *addChart(const QString &title);
+    void follow(Chart *leader, double lower, double upper, bool fit);
+    void brush();
+    void refreshMemory(const LiveSeries &series, std::optional<int> rank);
+    void setMemorySeries(Chart *chart);
+    std::vector<std::vector<double>> memoryColumns(const ChartData &data) const;
+
+    Selection &m_selection;
+    FlowLayout *m_layout;
+    std::vector<Chart *> m_charts; ///< all of them
+    Chart *m_loss;
+    Chart *m_norm;
+    Chart *m_stepTime;
+    std::map<int, Chart *> m_memory; ///< by rank
+    std::array<bool, kMemoryCategories + 1> m_used{};
+    bool m_hasProcessUsed = false;
+    std::optional<std::pair<double, double>> m_view;
+};
+
+} // namespace shardscope::ui

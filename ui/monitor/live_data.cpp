@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/monitor/live_data.h"
+
+#include <algorithm>
+
+namespace shardscope::ui {
+
+/// Losses arrive up to two steps after a step's end, so its row changes once more.
+static constexpr int64_t kUnsettledSteps = 3;
+
+static Result<> readSteps(store::Recording &recording, store::Index process, LiveDelta &delta)
+{
+    LivePosition::Process &position = delta.position.processes[process];
+    Result<std::vector<store::StepInfo>> steps = recording.steps(process, position.nextStep);
+    if (!steps)
+        return tl::unexpected<Error>(steps.error());
+    if (!steps->empty())
+        position.nextStep = std::max(position.nextStep, steps->back().number - kUnsettledSteps);
+    delta.steps.insert(delta.steps.end(), steps->begin(), steps->end());
+    return {};
+}
+
+static Result<> readMemory(store::Recording &recording, store::Index process, LiveDelta &delta,
+                           const store::CancelToken &cancel)
+{
+    LivePosition::Process &position = delta.position.processes[process];
+    Result<std::vector<store::MemoryColumns>> places =
+        recording.memory(process, position.nextMemoryNs, store::kEnd, cancel);
+    if (!places)
+        return tl::unexpected<Error>(places.error());
+    // "device" where there is one: on the CPU the host's memory is the device's.
+    auto place = std::find_if(places->begin(), places->end(), [](const auto &one) { return one.place == "device"; });
+    if (place == places->end())
+        place = std::find_if(places->begin(), places->end(), [](const auto &one) { return one.place == "host"; });
+    if (place == places->end() || place->timeNs.empty())
+        return {};
+    position.nextMemoryNs = place->timeNs.back() + 1;
+    delta.memory.push_back(std::move(*place));
+    return {};
+}
+
+Result<std::shared_ptr<const LiveDelta>> loadLive(store::Recording &recording, const LivePosition &position,
+                                                  const store::CancelToken &cancel)
+{
+    auto delta = std::make_shared<LiveDelta>();
+    delta->position = position;
+    const std::shared_ptr<const store::Catalog> catalog = recording.catalog();
+    for (size_t i = 0; i < catalog->processes.size(); ++i) {
+        if (!catalog->processes[i].rank)
+            continue;
+        if (cancel.cancelled())
+            return fail("cancelled");
+        const store::Index process = static_cast<store::Index>(i);
+        if (Result<> read = readSteps(recording, process, *delta); !read)
+            return tl::unexpected<Error>(read.error());
+        if (Result<> read = readMemory(recording, process, *delta, cancel); !read)
+            return tl::unexpected<Error>(read.error());
+    }
+    Result<std::vector<store::EventInfo>> events = recording.events(position.nextEventNs);
+    if (!events)
+        return tl::unexpected<Error>(events.error());
+    if (!events->empty())
+        delta->position.nextEventNs = events->back().timeNs + 1;
+    delta->events = std::move(*events);
+    return delta;
+}
+
+} // namespace shardscope::ui

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "profiler/store/recording.h"
+
+#include <map>
+
+namespace shardscope::ui {
+
+/// How far the Live page has read, by process.
+struct LivePosition
+{
+    struct Process
+    {
+        int64_t nextStep = 0;
+        int64_t nextMemoryNs = store::kBeginning;
+    };
+    std::map<store::Index, Process> processes;
+    int64_t nextEventNs = store::kBeginning;
+};
+
+/// What has been recorded since a position: every rank's steps, samples of the memory that the model lies in, events.
+struct LiveDelta
+{
+    std::vector<store::StepInfo> steps;       ///< the last ones again, as long as they may still change
+    std::vector<store::MemoryColumns> memory; ///< one place a rank: the device's on CUDA, else the host's
+    std::vector<store::EventInfo> events;
+    LivePosition position; ///< to go on from
+};
+
+/// Reads from position on. Runs on the reader thread.
+Result<std::shared_ptr<const LiveDelta>> loadLive(store::Recording &recording, const LivePosition &position,
+                                                  const store::CancelToken &cancel);
+
+} // namespace shardscope::ui

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/run/run_list.h"
+#include "ui/common/page.h"
+#include "ui/monitor/live_series.h"
+
+class QComboBox;
+class QTableView;
+
+namespace shardscope::ui {
+
+class EventsModel;
+class FailureCard;
+class LiveCards;
+class LiveCharts;
+class RunCommands;
+class RunHeader;
+
+/// What a run does now: figures, charts over time, its events, and the commands for it.
+class LivePage : public Page
+{
+    Q_OBJECT
+public:
+    LivePage(const Context &context, RunCommands &commands, QWidget *parent = nullptr);
+
+    QString id() const override { return QStringLiteral("live"); }
+    QString title() const override { return tr("Live"); }
+    QString iconName() const override { return QStringLiteral("office-chart-line"); }
+
+    void setRun(const run::RunSummary *run) override;
+
+Q_SIGNALS:
+    void showLogs(int rank);
+
+protected:
+    void recordingOpened() override;
+    void recordingChanged(const RecordingChange &change) override;
+    void recordingClosed() override;
+    void onWaiting() override;
+
+private:
+    QWidget *buildContent(RunCommands &commands);
+    QWidget *buildEvents();
+    void load();
+    void take(const LiveDelta &delta);
+    void refreshCards();
+    void refreshCharts();
+    void refreshRanks();
+    std::optional<int> chosenRank() const;
+    void pickTime(double seconds);
+    void inspectStep(LiveSeries::StepKey key);
+    void followEvent(int row);
+
+    RunHeader *m_header = nullptr;
+    FailureCard *m_failure = nullptr;
+    LiveCards *m_cards = nullptr;
+    LiveCharts *m_charts = nullptr;
+    QComboBox *m_rank = nullptr;
+    EventsModel *m_events;
+    QTableView *m_eventsView = nullptr;
+    LiveSeries m_series;
+    LivePosition m_position;
+    std::optional<run::RunSummary> m_run;
+    bool m_again = false; ///< the recording grew while it was read
+    bool m_loading = false;
+};
+
+} // namespace shardscope::ui

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/monitor/live_series.h"
+
+#include <QCoreApplication>
+#include <algorithm>
+#include <cmath>
+
+namespace shardscope::ui {
+
+static const double kNan = std::nan("");
+
+static double orNan(std::optional<double> value)
+{
+    return value.value_or(kNan);
+}
+
+static double seconds(int64_t ns)
+{
+    return static_cast<double>(ns) / 1e9;
+}
+
+static std::array<int64_t, kStepParts> partsOf(const store::StepSums &sums)
+{
+    return {sums.computeNs - sums.optimizerNs,
+            sums.optimizerNs,
+            sums.exposedAllGatherNs,
+            sums.exposedReduceScatterNs,
+            sums.exposedAllReduceNs + sums.exposedOtherCommunicationNs,
+            sums.exposedCopyNs,
+            sums.idleHostNs,
+            sums.idlePeerNs,
+            sums.idleOtherNs};
+}
+
+static StepPoint pointOf(const store::StepInfo &step)
+{
+    StepPoint point;
+    point.startNs = step.startNs;
+    point.endNs = *step.endNs;
+    point.endS = seconds(*step.endNs);
+    point.loss = step.loss;
+    point.gradientNorm = step.gradientNorm;
+    point.validationLoss = step.validationLoss;
+    point.learningRate = step.learningRate;
+    point.tokens = step.tokens;
+    point.peakBytes = step.peakAllocatedBytes;
+    if (step.sums) {
+        point.partNs = partsOf(*step.sums);
+        point.exposedNs = step.sums->exposedCommunicationNs;
+    }
+    return point;
+}
+
+static QString stepLabel(const LiveSeries::StepKey &key)
+{
+    return QCoreApplication::translate("LiveSeries", "Step %1").arg(key.second);
+}
+
+void LiveSeries::clear()
+{
+    *this = LiveSeries();
+}
+
+void LiveSeries::add(const LiveDelta &delta, const store::Catalog &catalog)
+{
+    addSteps(delta.steps, catalog);
+    for (const store::MemoryColumns &memory : delta.memory) {
+        const auto &process = catalog.processes[static_cast<size_t>(memory.process)];
+        Samples &samples = m_samples[static_cast<int>(*process.rank)];
+        addSamples(samples, memory);
+        while (samples.x.size() > kMaxSamples)
+            thin(samples);
+    }
+    m_events.insert(m_events.end(), delta.events.begin(), delta.events.end());
+}
+
+void LiveSeries::addSteps(const std::vector<store::StepInfo> &steps, const store::Catalog &catalog)
+{
+    for (const store::StepInfo &step : steps) {
+        const auto &process = catalog.processes[static_cast<size_t>(step.process)];
+        if (step.endNs)
+            m_steps[static_cast<int>(*process.rank)][{process.attempt, step.number}] = pointOf(step);
+    }
+}
+
+void LiveSeries::addSamples(Samples &samples, const store::MemoryColumns &memory)
+{
+    for (size_t i = 0; i < memory.size(); ++i) {
+        samples.x.push_back(seconds(memory.timeNs[i]));
+        for (size_t c = 0; c < kMemoryCategories; ++c)
+            samples.columns[c].push_back(static_cast<double>(memory.categoryBytes[c][i]));
+        samples.columns[kMemoryCategories].push_back(static_cast<double>(memory.roundingBytes[i]));
+        samples.columns[kMemoryCategories + 1].push_back(static_cast<double>(memory.reservedBytes[i]));
+        const int64_t used = memory.processUsedBytes[i];
+        samples.columns[kMemoryCategories + 2].push_back(used < 0 ? kNan : static_cast<double>(used));
+        samples.allocated.push_back(static_cast<double>(memory.allocatedBytes[i]));
+    }
+}
+
+void LiveSeries::thin(Samples &samples)
+{
+    const size_t pairs = samples.x.size() / 2;
+    for (size_t i = 0; i < pairs; ++i) {
+        const size_t keep = samples.allocated[2 * i] >= samples.allocated[2 * i + 1] ? 2 * i : 2 * i + 1;
+        samples.x[i] = samples.x[keep];
+        samples.allocated[i] = samples.allocated[keep];
+        for (auto &column : samples.columns)
+            column[i] = column[keep];
+    }
+    samples.x.resize(pairs);
+    samples.allocated.resize(pairs);
+    for (auto &column : samples.columns)
+        column.resize(pairs);
+}
+
+std::vector<int> LiveSeries::ranks() const
+{
+    std::vector<int> ranks;
+    for (const auto &[rank, steps] : m_steps)
+        ranks.push_back(rank);
+    for (const auto &[rank, samples] : m_samples) {
+        if (!m_steps.contains(rank))
+            ranks.push_back(rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
+std::optional<LiveSeries::StepKey> LiveSeries::lastStep() const
+{
+    std::optional<StepKey> last;
+    for (const auto &[rank, steps] : m_steps) {
+        if (!steps.empty() && (!last || steps.rbegin()->first > *last))
+            last = steps.rbegin()->first;
+    }
+    return last;
+}
+
+const StepPoint *LiveSeries::step(StepKey key, std::optional<int> rank) const
+{
+    const StepPoint *found = nullptr;
+    for (const auto &[number, steps] : m_steps) {
+        if (rank && number != *rank)
+            continue;
+        const auto step = steps.find(key);
+        if (step != steps.end() && (!found || step->second.wallNs() > found->wallNs()))
+            found = &step->second;
+    }
+    return found;
+}
+
+std::optional<LiveSeries::StepKey> LiveSeries::stepAt(double time) const
+{
+    if (m_steps.empty())
+        return std::nullopt;
+    const auto &steps = m_steps.begin()->second;
+    const auto after =
+        std::find_if(steps.begin(), steps.end(), [time](const auto &entry) { return entry.second.endS >= time; });
+    if (after != steps.end())
+        return after->first;
+    return steps.empty() ? std::nullopt : std::optional(steps.rbegin()->first);
+}
+
+std::vector<std::pair<LiveSeries::StepKey, const StepPoint *>> LiveSeries::slowest() const
+{
+    std::map<StepKey, const StepPoint *> best;
+    for (const auto &[rank, steps] : m_steps) {
+        for (const auto &[key, point] : steps) {
+            const StepPoint *&one = best[key];
+            if (!one || point.wallNs() > one->wallNs())
+                one = &point;
+        }
+    }
+    return {best.begin(), best.end()};
+}
+
+ChartData LiveSeries::loss() const
+{
+    ChartData data;
+    data.columns.resize(2);
+    if (m_steps.empty())
+        return data;
+    for (const auto &[key, point] : m_steps.begin()->second) { // the loss is the global one: any rank's will do
+        data.x.push_back(point.endS);
+        data.columns[0].push_back(orNan(point.loss));
+        data.columns[1].push_back(orNan(point.validationLoss));
+        data.labels.push_back(stepLabel(key));
+    }
+    return data;
+}
+
+ChartData LiveSeries::norm() const
+{
+    ChartData data;
+    data.columns.resize(2);
+    if (m_steps.empty())
+        return data;
+    for (const auto &[key, point] : m_steps.begin()->second) {
+        data.x.push_back(point.endS);
+        data.columns[0].push_back(orNan(point.gradientNorm));
+        data.columns[1].push_back(orNan(point.learningRate));
+        data.labels.push_back(stepLabel(key));
+    }
+    return data;
+}
+
+ChartData LiveSeries::stepTime(std::optional<int> rank) const
+{
+    ChartData data;
+    data.columns.resize(kStepParts);
+    const auto take = [&data](const StepKey &key, const StepPoint &point) {
+        data.x.push_back(point.endS);
+        for (size_t i = 0; i < kStepParts; ++i) {
+            const double wall = i == 0 ? static_cast<double>(point.wallNs()) : kNan;
+            data.columns[i].push_back(point.partNs ? static_cast<double>((*point.partNs)[i]) : wall);
+        }
+        data.labels.push_back(stepLabel(key));
+    };
+    if (rank) {
+        const auto steps = m_steps.find(*rank);
+        if (steps != m_steps.end()) {
+            for (const auto &[key, point] : steps->second)
+                take(key, point);
+        }
+    } else {
+        for (const auto &[key, point] : slowest())
+            take(key, *point);
+    }
+    return data;
+}
+
+ChartData LiveSeries::memory(int rank) const
+{
+    ChartData data;
+    data.columns.resize(kMemoryColumns);
+    const auto samples = m_samples.find(rank);
+    if (samples == m_samples.end())
+        return data;
+    data.x = samples->second.x;
+    data.columns.assign(samples->second.columns.begin(), samples->second.columns.end());
+    return data;
+}
+
+std::array<bool, kMemoryCategories + 1> LiveSeries::usedCategories() const
+{
+    std::array<bool, kMemoryCategories + 1> used{};
+    for (const auto &[rank, samples] : m_samples) {
+        for (size_t c = 0; c < used.size(); ++c) {
+            const auto &column = samples.columns[c];
+            used[c] = used[c] || std::any_of(column.begin(), column.end(), [](double bytes) { return bytes > 0; });
+        }
+    }
+    return used;
+}
+
+bool LiveSeries::hasProcessUsed() const
+{
+    return std::any_of(m_samples.begin(), m_samples.end(), [](const auto &entry) {
+        const auto &column = entry.second.columns[kMemoryCategories + 2];
+        return std::any_of(column.begin(), column.end(), [](double bytes) { return !std::isnan(bytes); });
+    });
+}
+
+} // namespace shardscope::ui

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/monitor/live_data.h"
+
+#include <QString>
+#include <array>
+#include <map>
+#include <optional>
+
+namespace shardscope::ui {
+
+/// Columns over one x, as Chart takes them. x is seconds since the run's origin.
+struct ChartData
+{
+    std::vector<double> x;
+    std::vector<std::vector<double>> columns;
+    std::vector<QString> labels; ///< one a point: "Step 214"; may be empty
+};
+
+/// Where a step's wall time went, in the order of the stack. kParts parts; they sum to the wall.
+enum class StepPart {
+    Compute,
+    Optimizer,
+    AllGather,
+    ReduceScatter,
+    OtherCommunication,
+    Copy,
+    IdleHost,
+    IdlePeer,
+    IdleOther
+};
+inline constexpr size_t kStepParts = 9;
+
+/// One rank's step, as far as charts and cards need it.
+struct StepPoint
+{
+    double endS = 0; ///< since the origin
+    int64_t startNs = 0;
+    int64_t endNs = 0;
+    std::optional<double> loss;
+    std::optional<double> gradientNorm;
+    std::optional<double> validationLoss;
+    std::optional<double> learningRate;
+    std::optional<int64_t> tokens;
+    std::optional<std::array<int64_t, kStepParts>> partNs;
+    std::optional<int64_t> exposedNs;
+    std::optional<int64_t> peakBytes;
+    int64_t wallNs() const { return endNs - startNs; }
+};
+
+/// All that the Live page has read of a run, and the charts' columns made from it. Lives in the GUI thread; add() gets
+/// what the reader thread found. Memory samples are thinned as they grow: the higher of two neighbours stays.
+class LiveSeries
+{
+public:
+    /// (attempt, step): a resumed run may do a step again.
+    using StepKey = std::pair<int64_t, int64_t>;
+    static constexpr size_t kMaxSamples = 12000; ///< of a rank
+
+    void clear();
+    void add(const LiveDelta &delta, const store::Catalog &catalog);
+
+    /// Ascending.
+    std::vector<int> ranks() const;
+    std::optional<StepKey> lastStep() const;
+    /// Of one rank, or of the slowest one.
+    const StepPoint *step(StepKey key, std::optional<int> rank) const;
+    /// The finished step that was under way, or had ended last, at this time.
+    std::optional<StepKey> stepAt(double seconds) const;
+    const std::vector<store::EventInfo> &events() const { return m_events; }
+
+    /// Columns: loss, validation loss.
+    ChartData loss() const;
+    /// Columns: gradient norm, learning rate.
+    ChartData norm() const;
+    /// kStepParts columns, or the wall alone in the first where nothing finer was recorded; the slowest rank without
+    /// one.
+    ChartData stepTime(std::optional<int> rank) const;
+    /// Categories in order, rounding, reserved, process used (NaN where not measured).
+    ChartData memory(int rank) const;
+    static constexpr size_t kMemoryColumns = kMemoryCategories + 3;
+    /// Categories (and rounding, after them) that are not zero throughout, over all ranks.
+    std::array<bool, kMemoryCategories + 1> usedCategories() const;
+    bool hasProcessUsed() const;
+
+private:
+    struct Samples
+    {
+        std::vector<double> x;
+        std::array<std::vector<double>, kMemoryColumns> columns;
+        std::vector<double> allocated;
+    };
+
+    void addSteps(const std::vector<store::StepInfo> &steps, const store::Catalog &catalog);
+    static void addSamples(Samples &samples, const store::MemoryColumns &memory);
+    static void thin(Samples &samples);
+    std::vector<std::pair<StepKey, const StepPoint *>> slowest() const;
+
+    std::map<int, std::map<StepKey, StepPoint>> m_steps; ///< by rank
+    std::map<int, Samples> m_samples;                    ///< by rank
+    std::vector<store::EventInfo> m_events;
+};
+
+} // namespace shardscope::ui

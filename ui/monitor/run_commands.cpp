@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/monitor/run_commands.h"
+
+#include "core/control/control_client.h"
+#include "core/run/run_status.h"
+#include "ui/common/background.h"
+#include "ui/common/icons.h"
+#include "ui/common/paths.h"
+
+#include <QAction>
+#include <QMessageBox>
+#include <QPushButton>
+#include <QWidget>
+#include <chrono>
+
+namespace shardscope::ui {
+
+using control::RequestKind;
+
+/// Answers come when a command is in force: after up to two steps, a checkpoint after its files are synced.
+static constexpr std::chrono::minutes kPatience{10};
+
+RunCommands::RunCommands(QWidget *window)
+    : QObject(window)
+    , m_window(window)
+    , m_pause(new QAction(this))
+    , m_checkpoint(new QAction(tr("&Checkpoint now"), this))
+    , m_stop(new QAction(tr("&Stop"), this))
+    , m_kill(new QAction(tr("&Kill…"), this))
+{
+    m_pause->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_P);
+    m_checkpoint->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_C);
+    m_stop->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_S);
+    m_kill->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_K);
+    m_checkpoint->setToolTip(tr("Write a checkpoint after this step; training goes on"));
+    m_stop->setToolTip(tr("Finish the step, write a checkpoint, end"));
+    m_kill->setToolTip(tr("End all ranks at once, without a checkpoint"));
+    connect(m_pause, &QAction::triggered, this,
+            [this] { send(m_state == RunState::Paused ? RequestKind::Unpause : RequestKind::Pause); });
+    connect(m_checkpoint, &QAction::triggered, this, [this] { send(RequestKind::Checkpoint); });
+    connect(m_stop, &QAction::triggered, this, [this] { send(RequestKind::Stop); });
+    connect(m_kill, &QAction::triggered, this, &RunCommands::confirmAndKill);
+    updateLooks();
+    updateEnabled();
+}
+
+void RunCommands::setRun(const QString &folder, const run::RunStatus &status)
+{
+    if (folder == m_folder && status.state == m_state)
+        return;
+    m_folder = folder;
+    m_state = status.state;
+    updateLooks();
+    updateEnabled();
+}
+
+void RunCommands::updateLooks()
+{
+    const QPalette palette = m_window->palette();
+    const bool paused = m_state == RunState::Paused;
+    m_pause->setText(paused ? tr("Un&pause") : tr("&Pause"));
+    m_pause->setToolTip(paused ? tr("Go on with the next step") : tr("Finish the step and wait; memory stays taken"));
+    m_pause->setIcon(
+        icon(paused ? QStringLiteral("media-playback-start") : QStringLiteral("media-playback-pause"), palette));
+    m_checkpoint->setIcon(icon(QStringLiteral("document-save"), palette));
+    m_stop->setIcon(icon(QStringLiteral("media-playback-stop"), palette));
+    m_kill->setIcon(icon(QStringLiteral("process-stop"), palette));
+}
+
+void RunCommands::updateEnabled()
+{
+    const auto waits = [this](RequestKind kind) { return m_waiting.contains({m_folder, kind}); };
+    const bool open = !m_folder.isEmpty();
+    const bool steps = open && (m_state == RunState::Running || m_state == RunState::Paused);
+    const bool live = steps || (open && (m_state == RunState::Starting || m_state == RunState::Stopping));
+    m_pause->setEnabled(steps && !waits(RequestKind::Pause) && !waits(RequestKind::Unpause));
+    m_checkpoint->setEnabled(steps && !waits(RequestKind::Checkpoint));
+    m_stop->setEnabled(live && m_state != RunState::Stopping && !waits(RequestKind::Stop));
+    m_kill->setEnabled(live && !waits(RequestKind::StopNow));
+}
+
+void RunCommands::send(RequestKind kind)
+{
+    const QString folder = m_folder;
+    m_waiting.insert({folder, kind});
+    updateEnabled();
+    inBackground(
+        this,
+        [folder, kind]() -> Result<nlohmann::json> {
+            Result<control::ControlClient> client = control::ControlClient::connect(run::RunFolder(toPath(folder)));
+            if (!client)
+                return tl::unexpected<Error>(client.error());
+            return client->request(kind, kPatience);
+        },
+        [this, folder, kind](const Result<nlohmann::json> &reply) { onReply(folder, kind, reply); });
+}
+
+void RunCommands::onReply(const QString &folder, RequestKind kind, const Result<nlohmann::json> &reply)
+{
+    m_waiting.erase({folder, kind});
+    updateEnabled();
+    if (!reply) {
+        Q_EMIT failed(QString::fromStdString(reply.error().text));
+        return;
+    }
+    const auto step = reply->find("step");
+    const bool hasStep = step != reply->end() && step->is_number_integer();
+    const QString at = hasStep ? QString::number(step->get<int64_t>()) : QString();
+    switch (kind) {
+    case RequestKind::Pause:
+        Q_EMIT finished(hasStep ? tr("Paused after step %1.").arg(at) : tr("Paused."));
+        break;
+    case RequestKind::Unpause:
+        Q_EMIT finished(tr("Training goes on."));
+        break;
+    case RequestKind::Checkpoint:
+        Q_EMIT finished(hasStep ? tr("The checkpoint of step %1 is written.").arg(at)
+                                : tr("The checkpoint is written."));
+        break;
+    case RequestKind::Stop:
+        Q_EMIT finished(tr("The run has stopped; a checkpoint is written."));
+        break;
+    case RequestKind::StopNow:
+        Q_EMIT finished(tr("The run was ended."));
+        break;
+    case RequestKind::Status:
+    case RequestKind::Subscribe:
+        break;
+    }
+}
+
+void RunCommands::confirmAndKill()
+{
+    auto *box = new QMessageBox(QMessageBox::Warning, tr("Kill the run?"),
+                                tr("All ranks end at once. What was trained since the last checkpoint is lost."),
+                                QMessageBox::Cancel, m_window);
+    box->setAttribute(Qt::WA_DeleteOnClose);
+    box->setInformativeText(tr("“Stop” ends after this step and writes a checkpoint."));
+    QPushButton *kill = box->addButton(tr("Kill"), QMessageBox::DestructiveRole);
+    box->setDefaultButton(QMessageBox::Cancel);
+    connect(kill, &QPushButton::clicked, this, [this] { send(RequestKind::StopNow); });
+    box->open();
+}
+
+} // namespace shardscope::ui

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/base/names.h"
+#include "core/base/result.h"
+#include "core/control/protocol.h"
+
+#include <QObject>
+#include <QString>
+#include <set>
+
+class QAction;
+
+namespace shardscope::run {
+struct RunStatus;
+}
+
+namespace shardscope::ui {
+
+/// Pause, Unpause, Checkpoint, Stop and Kill for the run that is open, as actions that know when they make sense. A
+/// command goes over the run's control socket on a thread of the pool; its answer comes when it is in force.
+class RunCommands : public QObject
+{
+    Q_OBJECT
+public:
+    explicit RunCommands(QWidget *window);
+
+    /// The run that commands go to; an empty folder disables them all.
+    void setRun(const QString &folder, const run::RunStatus &status);
+
+    QAction *pauseAction() const { return m_pause; } ///< pauses or unpauses, as its text says
+    QAction *checkpointAction() const { return m_checkpoint; }
+    QAction *stopAction() const { return m_stop; }
+    QAction *killAction() const { return m_kill; }
+    /// Pause's icon and text follow the state and the theme.
+    void updateLooks();
+
+Q_SIGNALS:
+    /// A sentence for the status bar: "Checkpoint of step 20 was written."
+    void finished(const QString &message);
+    void failed(const QString &message);
+
+private:
+    void send(control::RequestKind kind);
+    void confirmAndKill();
+    void updateEnabled();
+    void onReply(const QString &folder, control::RequestKind kind, const Result<nlohmann::json> &reply);
+
+    QWidget *m_window;
+    QAction *m_pause;
+    QAction *m_checkpoint;
+    QAction *m_stop;
+    QAction *m_kill;
+    QString m_folder;
+    RunState m_state = RunState::Done;
+    std::set<std::pair<QString, control::RequestKind>> m_waiting; ///< for an answer
+};
+
+} // namespace shardscope::ui

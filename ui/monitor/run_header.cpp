@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/monitor/run_header.h"
+
+#include "core/run/run_record.h"
+#include "ui/common/background.h"
+#include "ui/common/colors.h"
+#include "ui/common/icons.h"
+#include "ui/common/paths.h"
+#include "ui/common/text.h"
+#include "ui/monitor/run_commands.h"
+#include "ui/monitor/run_delegate.h"
+
+#include <QAction>
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QToolButton>
+#include <nlohmann/json.hpp>
+
+namespace shardscope::ui {
+
+RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
+    : QWidget(parent)
+    , m_name(new QLabel(this))
+    , m_icon(new QLabel(this))
+    , m_state(new QLabel(this))
+    , m_asked(new QLabel(this))
+{
+    QFont large = font();
+    large.setPointSizeF(large.pointSizeF() * 1.25);
+    large.setBold(true);
+    m_name->setFont(large);
+    m_asked->setForegroundRole(QPalette::PlaceholderText);
+    for (QLabel *label : {m_name, m_state, m_asked}) {
+        label->setTextFormat(Qt::PlainText);
+        label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+        label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    }
+    m_state->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+
+    auto *below = new QHBoxLayout;
+    below->setSpacing(6);
+    below->addWidget(m_icon);
+    below->addWidget(m_state);
+    below->addWidget(m_asked, 1);
+    auto *texts = new QVBoxLayout;
+    texts->setSpacing(2);
+    texts->addWidget(m_name);
+    texts->addLayout(below);
+    auto *layout = new QHBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(4);
+    layout->addLayout(texts, 1);
+    for (QAction *action :
+         {commands.pauseAction(), commands.checkpointAction(), commands.stopAction(), commands.killAction()}) {
+        auto *button = new QToolButton(this);
+        button->setDefaultAction(action);
+        button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+        layout->addWidget(button, 0, Qt::AlignTop);
+    }
+}
+
+static QString textAt(const nlohmann::json &json, const char *section, const char *key)
+{
+    const auto group = json.find(section);
+    if (group == json.end() || !group->is_object())
+        return {};
+    const auto value = group->find(key);
+    if (value == group->end() || value->is_null())
+        return {};
+    return QString::fromStdString(value->is_string() ? value->get<std::string>() : value->dump());
+}
+
+QString askedText(const nlohmann::json &resolved)
+{
+    QStringList parts;
+    const auto add = [&parts](const QString &text) {
+        if (!text.isEmpty())
+            parts << text;
+    };
+    add(textAt(resolved, "model", "preset"));
+    const QString ranks = textAt(resolved, "parallel", "ranks");
+    if (!ranks.isEmpty())
+        parts << RunHeader::tr("%n rank(s)", nullptr, ranks.toInt());
+    add(textAt(resolved, "parallel", "strategy"));
+    add(textAt(resolved, "precision", "compute"));
+    add(textAt(resolved, "parallel", "device"));
+    const QString batch = textAt(resolved, "train", "micro_batch");
+    const QString length = textAt(resolved, "train", "sequence_length");
+    if (!batch.isEmpty() && !length.isEmpty())
+        parts << RunHeader::tr("%1 × %2 tokens a rank").arg(batch, length);
+    return parts.join(QStringLiteral(" · "));
+}
+
+void RunHeader::setRun(const run::RunSummary &run)
+{
+    m_name->setText(QString::fromStdString(run.shownName()));
+    m_name->setToolTip(fromPath(run.folder.root()));
+    QString state = nameOf(run.status.state);
+    if (run.status.step && run.status.steps)
+        state = tr("%1, step %2 of %3").arg(state).arg(*run.status.step).arg(*run.status.steps);
+    if (run.status.attempt > 1)
+        state = tr("%1, attempt %2").arg(state).arg(run.status.attempt);
+    m_state->setText(run.problem.empty() ? state : QString::fromStdString(run.problem));
+    m_runState = run.status.state;
+    showState();
+    const QString folder = fromPath(run.folder.root());
+    if (folder != m_folder) {
+        m_folder = folder;
+        m_asked->clear();
+        readRecord(run.folder);
+    }
+}
+
+void RunHeader::readRecord(const run::RunFolder &folder)
+{
+    const QString path = m_folder;
+    inBackground(
+        this, [folder] { return run::readRunRecord(folder); },
+        [this, path](const Result<run::RunRecord> &record) {
+            if (path == m_folder && record) // without run.json the page still works; the Timeline's error says more
+                m_asked->setText(QStringLiteral("· ") + askedText(record->resolved));
+        });
+}
+
+void RunHeader::showState()
+{
+    const QString name = RunDelegate::iconName(static_cast<int>(m_runState));
+    m_icon->setPixmap(icon(name, palette()).pixmap(QSize(16, 16), devicePixelRatioF()));
+}
+
+void RunHeader::changeEvent(QEvent *event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        showState();
+}
+
+} // namespace shardscope::ui

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/run/run_list.h"
+
+#include <QWidget>
+#include <nlohmann/json_fwd.hpp>
+
+class QLabel;
+
+namespace shardscope::ui {
+
+class RunCommands;
+
+/// The line above the Live page: name, state, what was asked for, and the buttons of the commands.
+class RunHeader : public QWidget
+{
+    Q_OBJECT
+public:
+    RunHeader(RunCommands &commands, QWidget *parent = nullptr);
+
+    void setRun(const run::RunSummary &run);
+
+protected:
+    void changeEvent(QEvent *event) override;
+
+private:
+    void readRecord(const run::RunFolder &folder);
+    void showState();
+
+    QLabel *m_name;
+    QLabel *m_icon;
+    QLabel *m_state;
+    QLabel *m_asked;
+    RunState m_runState = RunState::Queued;
+    QString m_folder;
+};
+
+/// "15m · 2 ranks · full · fp32 · 4 × 256 tokens a rank · cpu" of run.json's resolved keys.
+QString askedText(const nlohmann::json &resolved);
+
+} // namespace shardscope::ui
