@@ -63,7 +63,8 @@ Result<Trainer::End> Trainer::run()
     if (auto settled = settle(); !settled)
         return tl::unexpected(settled.error());
     const CommandSet asked = m_commands.takeDue(std::numeric_limits<int64_t>::max()); // too late to come into force
-    if (m_job.configuration.checkpoint.every > 0 || asked.checkpoint || asked.stop) {
+    const bool lacking = m_job.configuration.checkpoint.every > 0 && m_checkpointed != m_done;
+    if (lacking || asked.checkpoint || asked.stop) {
         if (auto written = checkpoint(); !written)
             return tl::unexpected(written.error());
     }
