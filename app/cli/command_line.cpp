@@ -153,29 +153,37 @@ static int carryOut(const std::string &verb, const Arguments &arguments, const s
     return verbs.at(verb)();
 }
 
+/// The options of a verb and the verbs below it, as they are typed.
+static std::vector<std::string> knownWords(const CLI::App &verb)
+{
+    std::vector<std::string> words;
+    for (const CLI::Option *option : verb.get_options()) {
+        for (const std::string &name : option->get_lnames())
+            words.push_back("--" + name);
+    }
+    for (const CLI::App *sub : verb.get_subcommands(nullptr))
+        words.push_back(sub->get_name());
+    return words;
+}
+
 /// CLI11's message, with the nearest option or verb where one was mistyped.
 static std::string explain(const CLI::App &app, const CLI::ParseError &error, int argc, char **argv)
 {
-    const CLI::App *verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-    std::vector<std::string> known;
-    for (const CLI::Option *option : verb->get_options()) {
-        for (const std::string &name : option->get_lnames())
-            known.push_back("--" + name);
-    }
-    for (const CLI::App *sub : verb->get_subcommands(nullptr))
-        known.push_back(sub->get_name());
+    const bool hasVerb = !app.get_subcommands().empty();
+    const CLI::App &verb = hasVerb ? *app.get_subcommands().front() : app;
+    const std::vector<std::string> known = knownWords(verb);
     std::string text = error.what();
+    if (!hasVerb && argc > 1)
+        text = fmt::format("There is no {}", argv[1]);
+    text += '.';
     for (int i = 1; i < argc; ++i) {
-        const std::string word(argv[i], std::string_view(argv[i]).find('=') == std::string_view::npos
-                                            ? std::string_view(argv[i]).size()
-                                            : std::string_view(argv[i]).find('='));
-        const bool unknown = text.find(argv[i]) != std::string::npos;
-        const auto nearest = unknown ? nearestName(word, known) : std::nullopt;
-        if (nearest && *nearest != word)
+        const std::string_view word(argv[i]);
+        const std::string name(word.substr(0, word.find('=')));
+        const bool unknown = text.find(name) != std::string::npos;
+        if (const auto nearest = nearestName(name, known); unknown && nearest && *nearest != name)
             text += fmt::format(" Did you mean {}?", *nearest);
     }
-    const std::string help = verb == &app ? "shardscope-cli --help" : "shardscope-cli " + verb->get_name() + " --help";
-    return text + "\nSee: " + help;
+    return text + "\nSee: shardscope-cli " + (hasVerb ? verb.get_name() + " --help" : "--help");
 }
 
 int main(int argc, char **argv)
@@ -188,6 +196,10 @@ int main(int argc, char **argv)
     addLookVerbs(app, arguments);
     addControlVerbs(app, arguments);
     addRecordingVerbs(app, arguments);
+    if (argc < 2) {
+        Output(STDERR_FILENO).result(app.help());
+        return kWrongInput;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {

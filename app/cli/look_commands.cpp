@@ -62,6 +62,26 @@ int statusCommand(const std::string &name, Format format)
     return kDone;
 }
 
+/// Set by Ctrl+C. A signal handler can reach nothing but what is static.
+static volatile std::sig_atomic_t s_interrupted = 0;
+
+static void watchForInterrupt()
+{
+    struct sigaction action
+    {
+    };
+    action.sa_handler = [](int) { s_interrupted = 1; };
+    ::sigaction(SIGINT, &action, nullptr); // without SA_RESTART: waiting ends
+    ::signal(SIGPIPE, SIG_IGN);
+}
+
+static int left(const run::RunFolder &folder)
+{
+    Output(STDERR_FILENO)
+        .line(fmt::format("The run goes on. Watch it again with: shardscope-cli attach \"{}\"", folder.name()));
+    return kInterrupted;
+}
+
 /// What `attach` says at the end, and its exit code.
 static int ended(const run::RunFolder &folder, RunPrinter &printer)
 {
@@ -90,6 +110,8 @@ static int followFile(const run::RunFolder &folder, RunPrinter &printer)
         if (status->step && shown != status->step)
             printer.step(*status);
         shown = status->step;
+        if (s_interrupted)
+            return left(folder);
         std::this_thread::sleep_for(500ms);
     }
 }
@@ -113,7 +135,7 @@ static void show(RunPrinter &printer, const control::Event &event)
 
 int attachCommand(const std::string &name, Format format)
 {
-    ::signal(SIGPIPE, SIG_IGN);
+    watchForInterrupt();
     const auto folder = run::findRun(name, runsDirectory());
     if (!folder)
         return failWith(kWrongInput, folder.error().text);
@@ -135,7 +157,9 @@ int attachCommand(const std::string &name, Format format)
         return ended(*folder, printer);
     show(printer, {"step", *now});
     for (;;) {
-        const auto event = client->nextEvent(10s);
+        const auto event = client->nextEvent(1s);
+        if (s_interrupted)
+            return left(*folder);
         if (!event) // the connection is closed: the run has ended, or its supervisor has died
             return ended(*folder, printer);
         if (*event)

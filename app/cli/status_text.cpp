@@ -74,9 +74,8 @@ std::string failureText(const run::RunFolder &folder, const RunStatus &status)
     if (!failure.text.empty())
         text += "\n" + indented(failure.text);
     if (failure.signal == 9)
-        text +=
-            "\nIf nobody killed it, the system was out of memory (see: dmesg). A smaller train.micro_batch, or more "
-            "ranks with --strategy full, needs less.";
+        text += "\nIf nobody killed it, the system had no memory left (see: dmesg). A smaller train.micro_batch needs "
+                "less.";
     if (failure.rank)
         text += fmt::format("\nIts log: {}", folder.logFile(status.attempt, *failure.rank).string());
     return text;

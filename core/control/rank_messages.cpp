@@ -65,7 +65,7 @@ static json toJson(const CheckpointMessage &m)
 
 static json toJson(const WarningMessage &m)
 {
-    return {{"type", "warning"}, {"text", m.text}};
+    return {{"type", "warning"}, {"text", m.text}, {"failed_checkpoint", m.failedCheckpoint}};
 }
 
 static json toJson(const FailureMessage &m)
@@ -131,8 +131,11 @@ Result<RankMessage> messageFromLine(std::string_view line)
         return PausedMessage{step};
     if (type == "running")
         return RunningMessage{step};
-    if (type == "warning")
-        return WarningMessage{text};
+    if (type == "warning") {
+        WarningMessage m{text};
+        take(*object, "failed_checkpoint", m.failedCheckpoint);
+        return m;
+    }
     if (type == "checkpoint") {
         CheckpointMessage m{step, {}};
         take(*object, "path", m.path);

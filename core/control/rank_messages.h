@@ -67,6 +67,7 @@ struct CheckpointMessage
 struct WarningMessage
 {
     std::string text;
+    bool failedCheckpoint = false; ///< why a checkpoint was not written: whoever asked for it gets this text
 };
 
 /// Why this rank is about to end: for the card of the failed run.

@@ -31,7 +31,7 @@ void CommandQueue::advance()
         const bool nothingToDo =
             (command == Command::Pause && paused()) || (command == Command::Unpause && m_paused.empty());
         if (nothingToDo) {
-            finishCurrent({{"step", m_step}});
+            finishCurrent(json{{"step", m_step}});
             continue;
         }
         m_underWay = true;
@@ -39,7 +39,7 @@ void CommandQueue::advance()
     }
 }
 
-void CommandQueue::finishCurrent(const json &result)
+void CommandQueue::finishCurrent(const Result<json> &result)
 {
     const Waiting finished = std::move(m_queue.front());
     m_queue.pop_front();
@@ -52,7 +52,7 @@ void CommandQueue::rankPaused(int rank, int64_t step)
     m_paused.insert(rank);
     m_step = step;
     if (m_underWay && m_queue.front().command == Command::Pause && paused()) {
-        finishCurrent({{"step", step}});
+        finishCurrent(json{{"step", step}});
         advance();
     }
 }
@@ -62,7 +62,7 @@ void CommandQueue::rankRuns(int rank, int64_t step)
     m_paused.erase(rank);
     m_step = step;
     if (m_underWay && m_queue.front().command == Command::Unpause && m_paused.empty()) {
-        finishCurrent({{"step", step}});
+        finishCurrent(json{{"step", step}});
         advance();
     }
 }
@@ -70,7 +70,15 @@ void CommandQueue::rankRuns(int rank, int64_t step)
 void CommandQueue::checkpointWritten(int64_t step, const std::string &path)
 {
     if (m_underWay && m_queue.front().command == Command::Checkpoint) {
-        finishCurrent({{"step", step}, {"path", path}});
+        finishCurrent(json{{"step", step}, {"path", path}});
+        advance();
+    }
+}
+
+void CommandQueue::checkpointFailed(const std::string &reason)
+{
+    if (m_underWay && m_queue.front().command == Command::Checkpoint) {
+        finishCurrent(fail("{}", reason));
         advance();
     }
 }

@@ -31,6 +31,7 @@ public:
     void rankPaused(int rank, int64_t step);
     void rankRuns(int rank, int64_t step);
     void checkpointWritten(int64_t step, const std::string &path);
+    void checkpointFailed(const std::string &reason);
     /// Answers all that wait: a stop with the result, others with `reason` as their error.
     void runEnded(const nlohmann::json &result, const std::string &reason);
 
@@ -45,7 +46,7 @@ private:
     };
     /// Sends the first command that has something to do; answers those that have not.
     void advance();
-    void finishCurrent(const nlohmann::json &result);
+    void finishCurrent(const Result<nlohmann::json> &result);
 
     size_t m_ranks;
     Send m_send;

@@ -5,6 +5,7 @@
 #include "core/control/socket_path.h"
 #include "core/launch/log_tail.h"
 #include "core/launch/sockets.h"
+#include "core/observe/flight.h"
 #include "core/run/json_access.h"
 #include "core/run/process_identity.h"
 
@@ -169,8 +170,13 @@ void Supervisor::on(int /*rank*/, const control::CheckpointMessage &message)
 
 void Supervisor::on(int rank, const control::WarningMessage &message)
 {
+    // All ranks report a checkpoint that failed.
+    if (message.failedCheckpoint && rank != 0)
+        return;
     m_observer.event(EventKind::Warning, message.text, run::dump({{"rank", rank}}));
     tell(fmt::format("Rank {}: {}", rank, message.text));
+    if (message.failedCheckpoint)
+        m_commands.checkpointFailed(message.text);
 }
 
 void Supervisor::on(int rank, const control::FailureMessage &message)
@@ -215,6 +221,7 @@ void Supervisor::endAfterFailure()
 {
     if (std::exchange(m_endingAfterFailure, true))
         return;
+    tell("A rank has failed: the others are ended.");
     setState(RunState::Stopping);
     QTimer::singleShot(kSettleMs, this, &Supervisor::killAllSoon);
 }
@@ -321,6 +328,11 @@ run::RunFailure Supervisor::decideFailure() const
     run::RunFailure failure = m_judge.verdict();
     if (failure.text.empty() && failure.rank)
         failure.text = logTail(m_plan.folder.logFile(m_plan.attempt, *failure.rank), kTailLines);
+    // What it had begun and not ended when it died.
+    const auto flight = observe::readFlight(m_plan.folder.flightFile(m_plan.attempt, failure.rank.value_or(0)));
+    if (failure.rank && flight && flight->pending())
+        failure.text +=
+            (failure.text.empty() ? "It was in " : "\nIt was in ") + observe::describe(*flight->pending()) + ".";
     return failure;
 }
 

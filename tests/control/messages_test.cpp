@@ -17,7 +17,7 @@ TEST(RankMessages, comeBackFromTheirLines)
                                                PausedMessage{4},
                                                RunningMessage{4},
                                                CheckpointMessage{5, "/a \"b\"/ü"},
-                                               WarningMessage{"two\nlines"},
+                                               WarningMessage{"two\nlines", true},
                                                FailureMessage{"why", 3, true, 12}};
     for (const RankMessage &message : messages) {
         const std::string line = toLine(message);

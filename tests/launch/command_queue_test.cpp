@@ -76,6 +76,16 @@ TEST_F(CommandQueueTest, answersAtOnceWhereNothingIsToBeDone)
     EXPECT_EQ(answers.back(), "pause: {\"step\":4}");
 }
 
+TEST_F(CommandQueueTest, tellsWhyACheckpointFailedAndGoesOn)
+{
+    queue.checkpointFailed("a periodic one, that nobody asked for");
+    add(Command::Checkpoint);
+    add(Command::Pause);
+    queue.checkpointFailed("The disk is full.");
+    EXPECT_THAT(answers, ElementsAre("checkpoint: The disk is full."));
+    EXPECT_THAT(sent, ElementsAre("checkpoint to rank 0", "pause to rank 0"));
+}
+
 TEST_F(CommandQueueTest, takesNothingButStopsWhileItStops)
 {
     add(Command::Stop);

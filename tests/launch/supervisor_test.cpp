@@ -27,6 +27,12 @@ using shardscope::control::RequestKind;
 using testing::Contains;
 using testing::HasSubstr;
 
+/// Beside this test.
+static fs::path fakeRank()
+{
+    return fs::read_symlink("/proc/self/exe").parent_path() / "shardscope_fake_rank";
+}
+
 /// Keeps what it is told: "death: rank 1 was killed by signal 9 (SIGKILL)".
 class Listener : public observe::Observer
 {
@@ -46,7 +52,7 @@ protected:
     SupervisorTest()
     {
         ::setenv("XDG_RUNTIME_DIR", m_temporary.path().c_str(), 1);
-        plan.worker = fs::path(qEnvironmentVariable("SHARDSCOPE_BIN").toStdString()) / "shardscope_fake_rank";
+        plan.worker = fakeRank();
         plan.ranks = 2;
         plan.cores = 2;
         fs::create_directories(plan.folder.root());
@@ -322,7 +328,7 @@ TEST_F(SupervisorTest, ranksEndWhenTheirSupervisorIsKilled)
 TEST(SupervisorProcess, DISABLED_runsForEver)
 {
     LaunchPlan plan{.folder = run::RunFolder(::getenv("SUPERVISOR_TEST_FOLDER")), .ranks = 2};
-    plan.worker = fs::path(::getenv("SHARDSCOPE_BIN")) / "shardscope_fake_rank";
+    plan.worker = fakeRank();
     plan.environment["FAKE_STEPS"] = "1000000";
     plan.environment["FAKE_RANK"] = "rank=1 hang@5"; // SIGTERM would not end it
     ASSERT_TRUE(plan.folder.createAttempt(1));

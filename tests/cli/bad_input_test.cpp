@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bad input gets: a message that names the thing and the remedy, exit code 2, and nothing half-made.
+#include "core/base/file.h"
+#include "tests/cli/fake_rank_command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace shardscope;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class BadInput : public testing::Test
+{
+protected:
+    /// `run` with these arguments fails with 2, says this, and makes nothing.
+    void refused(std::vector<std::string> arguments, const testing::Matcher<std::string> &message)
+    {
+        arguments.insert(arguments.begin(), "run");
+        const test::Finished finished = cli.run(arguments);
+        EXPECT_EQ(finished.exitCode, 2) << finished.out << finished.errors;
+        EXPECT_THAT(finished.errors, message);
+        EXPECT_EQ(finished.out, "");
+        EXPECT_FALSE(fs::exists(cli.runs())) << "something was made";
+    }
+    std::string data() const { return cli.data().string(); }
+    std::string file(const std::string &name, const std::string &text)
+    {
+        const fs::path path = cli.folder() / name;
+        EXPECT_TRUE(writeFileAtomically(path, text));
+        return path.string();
+    }
+    test::FakeRankCommandLine cli;
+};
+
+TEST_F(BadInput, wordsOfTheCommandLine)
+{
+    EXPECT_EQ(cli.run({}).exitCode, 2);
+    const test::Finished verb = cli.run({"rnu"});
+    EXPECT_EQ(verb.exitCode, 2);
+    EXPECT_THAT(verb.errors, AllOf(HasSubstr("There is no rnu"), HasSubstr("Did you mean run?")));
+    refused({"--stpes", "4"}, AllOf(HasSubstr("--stpes"), HasSubstr("Did you mean --steps?")));
+    refused({"--format", "yaml"}, HasSubstr("yaml"));
+}
+
+TEST_F(BadInput, keysAndValues)
+{
+    refused({"--set", "train.stpes=4"}, AllOf(HasSubstr("train.stpes"), HasSubstr("Did you mean train.steps?")));
+    refused({"--set", "train.steps"}, HasSubstr("train.steps"));
+    refused({"--steps", "many"}, AllOf(HasSubstr("train.steps"), HasSubstr("many")));
+    refused({"--steps", "0"}, HasSubstr("train.steps"));
+    refused({"--set", "optimizer.learning_rate=0,001"}, HasSubstr("0,001"));
+    refused({"--strategy", "ful"}, AllOf(HasSubstr("ful"), HasSubstr("grad_op")));
+    refused({"--preset", "15n"}, AllOf(HasSubstr("15n"), HasSubstr("15m")));
+}
+
+TEST_F(BadInput, configurationFiles)
+{
+    refused({"/nowhere/c.toml"}, HasSubstr("/nowhere/c.toml"));
+    refused({file("a.toml", "[train]\nstpes = 3\n")}, AllOf(HasSubstr("a.toml:2"), HasSubstr("train.steps")));
+    refused({file("b.toml", "[train\nsteps = 3\n")}, HasSubstr("b.toml:1"));
+}
+
+TEST_F(BadInput, dataThatCannotBeTrainedOn)
+{
+    refused({"--data", "/nowhere/text"}, HasSubstr("/nowhere/text"));
+    refused({"--data", file("empty.txt", "")}, HasSubstr("empty.txt"));
+    refused({"--data", file("short.txt", "too short")}, HasSubstr("short.txt"));
+    // 60000 is no token of a model of 32,000.
+    std::string tokens(2000, '\0');
+    tokens[1000] = '\x60';
+    tokens[1001] = '\xea';
+    refused({"--data", file("tokens.bin", tokens)},
+            AllOf(HasSubstr("tokens.bin"), HasSubstr("60000"), HasSubstr("500")));
+    if (::geteuid() != 0) {
+        const std::string closed = file("closed.txt", std::string(5000, 'x'));
+        ::chmod(closed.c_str(), 0);
+        refused({"--data", closed}, HasSubstr("closed.txt"));
+    }
+}
+
+TEST_F(BadInput, whatTheMachineOrTheModelCannotDo)
+{
+    refused({"--data", data(), "--set", "train.sequence_length=1000000"}, HasSubstr("train.sequence_length"));
+    refused({"--data", data(), "--ranks", "64", "--device", "cuda"}, HasSubstr("parallel."));
+    cli.set("SHARDSCOPE_WORKER", "/nowhere/worker");
+    refused({"--data", data(), "--preset", "tiny"}, HasSubstr("/nowhere/worker"));
+}
+
+TEST_F(BadInput, runFoldersThatExistOrCannotBeMade)
+{
+    refused({"--data", data(), "--preset", "tiny", "--out", "/proc/run"}, HasSubstr("/proc/run"));
+    cli.ranksDo("", 2);
+    const std::string out = (cli.folder() / "a run").string();
+    ASSERT_EQ(cli.run(cli.runArguments("x", {"--out", out})).exitCode, 0);
+    const std::string before = readTextFile(fs::path(out) / "run.json").value();
+    refused({"--data", data(), "--preset", "tiny", "--out", out}, AllOf(HasSubstr("a run"), HasSubstr("--resume")));
+    EXPECT_EQ(readTextFile(fs::path(out) / "run.json").value(), before);
+    refused({"--data", data(), "--preset", "tiny", "--resume", "nothing"}, HasSubstr("nothing"));
+    refused({"--resume", out}, HasSubstr("no whole checkpoint"));
+}
+
+TEST_F(BadInput, runsThatAreNotThere)
+{
+    for (const char *verb : {"attach", "logs", "pause", "unpause", "checkpoint", "stop", "analyze", "status"}) {
+        const test::Finished finished = cli.run({verb, "nothing"});
+        EXPECT_EQ(finished.exitCode, 2) << verb;
+        EXPECT_THAT(finished.errors, HasSubstr("nothing")) << verb;
+    }
+    EXPECT_EQ(cli.run({"sql", "nothing", "select 1"}).exitCode, 2);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// status, attach, logs, doctor.
+#include "tests/cli/fake_rank_command_line.h"
+
+#include <csignal>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace shardscope;
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Status, listsAllRunsOrSaysThatThereAreNone)
+{
+    test::FakeRankCommandLine cli;
+    EXPECT_THAT(cli.run({"status"}).out, HasSubstr("There are no runs"));
+    EXPECT_EQ(cli.run({"status", "--format", "json"}).out, "[]\n");
+    cli.ranksDo("", 2);
+    ASSERT_EQ(cli.run(cli.runArguments("a run")).exitCode, 0);
+    EXPECT_THAT(cli.run({"status"}).out, AllOf(HasSubstr("a run"), HasSubstr("done"), HasSubstr("2/2")));
+    EXPECT_THAT(cli.run({"status", cli.runFolder("a run").root().string()}).out, HasSubstr("attempt     1"));
+}
+
+TEST(Attach, followsARunToItsEnd)
+{
+    test::FakeRankCommandLine cli;
+    cli.ranksDo("rank=1 exit@80=5", 1000);
+    test::Program program = cli.start(cli.runArguments("a"));
+    cli.waitFor("a", [](const auto &status) { return status.step > 1; });
+    const test::Finished attached = cli.run({"attach", "a", "--format", "json"});
+    EXPECT_EQ(attached.exitCode, 1) << "as the run's";
+    EXPECT_THAT(attached.out, AllOf(HasSubstr("\"event\":\"step\""), HasSubstr("\"event\":\"end\"")));
+    EXPECT_THAT(attached.errors, HasSubstr("rank 1 ended with exit code 5"));
+    EXPECT_EQ(program.wait().exitCode, 1);
+    EXPECT_EQ(cli.run({"attach", "a"}).exitCode, 1) << "a run that has ended says how";
+}
+
+TEST(Attach, leavesTheRunWhenInterrupted)
+{
+    test::FakeRankCommandLine cli;
+    cli.ranksDo("", 100'000);
+    test::Program program = cli.start(cli.runArguments("a"));
+    cli.waitFor("a", [](const auto &status) { return status.step > 1; });
+    test::Program attached = cli.start({"attach", "a"});
+    ASSERT_TRUE(test::eventually([&] { return attached.outputSoFar().find("step ") != std::string::npos; }));
+    attached.signal(SIGINT);
+    const test::Finished left = attached.wait();
+    EXPECT_EQ(left.exitCode, 130);
+    EXPECT_THAT(left.errors, HasSubstr("The run goes on"));
+    const auto step = cli.waitFor("a", [](const auto &) { return true; }).step.value();
+    cli.waitFor("a", [&](const auto &status) { return status.step > step; });
+    EXPECT_EQ(cli.run({"stop", "--now", "a"}).exitCode, 0);
+    program.wait();
+}
+
+TEST(Logs, areThoseOfOneRankOrOfAll)
+{
+    test::FakeRankCommandLine cli;
+    cli.ranksDo("", 2);
+    ASSERT_EQ(cli.run(cli.runArguments("a")).exitCode, 0);
+    EXPECT_EQ(cli.run({"logs", "a"}).out, "[rank 0] rank 0 of 2 begins\n[rank 1] rank 1 of 2 begins\n");
+    EXPECT_EQ(cli.run({"logs", "a", "--rank", "1"}).out, "rank 1 of 2 begins\n");
+    const test::Finished none = cli.run({"logs", "a", "--rank", "2"});
+    EXPECT_EQ(none.exitCode, 2);
+    EXPECT_THAT(none.errors, HasSubstr("0 to 1"));
+    EXPECT_EQ(cli.run({"logs", "a", "--attempt", "7"}).exitCode, 2);
+}
+
+TEST(Logs, followUntilTheRunEnds)
+{
+    test::FakeRankCommandLine cli;
+    cli.ranksDo("rank=1 exit@60=5", 1000);
+    test::Program program = cli.start(cli.runArguments("a"));
+    cli.waitFor("a", [](const auto &status) { return status.step > 1; });
+    const test::Finished logs = cli.run({"logs", "a", "--rank", "1", "--follow"});
+    EXPECT_EQ(logs.exitCode, 0);
+    EXPECT_THAT(logs.out, HasSubstr("rank 1: exit after step 60"));
+    program.wait();
+}
+
+TEST(Doctor, saysWhatItFound)
+{
+    test::FakeRankCommandLine cli;
+    const test::Finished good = cli.run({"doctor", "--format", "json"});
+    const json report = json::parse(good.out);
+    EXPECT_EQ(good.exitCode, report["ok"].get<bool>() ? 0 : 1);
+    EXPECT_GE(report["findings"].size(), 6u);
+    for (const json &finding : report["findings"])
+        EXPECT_TRUE(finding["verdict"] == "ok" || !finding["remedy"].is_null()) << finding;
+    cli.set("SHARDSCOPE_WORKER", "/bin/false");
+    const test::Finished bad = cli.run({"doctor"});
+    EXPECT_EQ(bad.exitCode, 1);
+    EXPECT_THAT(bad.out, AllOf(HasSubstr("/bin/false"), HasSubstr("setup.sh"), HasSubstr("do not work")));
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/output.h"
+#include "app/cli/status_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace shardscope;
+using namespace shardscope::cli;
+using testing::HasSubstr;
+
+static run::RunStatus halfway()
+{
+    run::RunStatus status;
+    status.state = RunState::Running;
+    status.step = 50;
+    status.steps = 100;
+    status.loss = 2.34567;
+    status.tokensPerSecond = 18'234.4;
+    status.stepNs = 412'000'000;
+    status.peakAllocatedBytes = 1'300'000'000;
+    status.exposedCommunicationShare = 0.123;
+    return status;
+}
+
+TEST(StepLine, hasWhatWasMeasured)
+{
+    EXPECT_EQ(stepLine(halfway()), "step 50/100  loss 2.3457  18.2 k tok/s  412 ms/step  peak 1.21 GiB  exposed 12 %");
+    run::RunStatus little;
+    little.step = 3;
+    EXPECT_EQ(stepLine(little), "step 3/?");
+}
+
+TEST(ProgressLine, showsHowFarAndHowLong)
+{
+    EXPECT_EQ(progressLine(halfway()).substr(0, std::string("[████████········] ").size()), "[████████········] ");
+    EXPECT_THAT(progressLine(halfway()), HasSubstr("20.6 s left"));
+    run::RunStatus paused = halfway();
+    paused.state = RunState::Paused;
+    EXPECT_THAT(progressLine(paused), HasSubstr("(paused)"));
+    EXPECT_THAT(progressLine({}), HasSubstr("················"));
+}
+
+TEST(FailureText, namesRankLinesAndLog)
+{
+    run::RunStatus status;
+    status.attempt = 1;
+    status.failure = run::RunFailure{1, 9, {}, "one\ntwo"};
+    const std::string text = failureText(run::RunFolder("/runs/a"), status);
+    EXPECT_THAT(text, HasSubstr("The run a failed: rank 1 was killed by signal 9 (SIGKILL).\n    one\n    two"));
+    EXPECT_THAT(text, HasSubstr("no memory left"));
+    EXPECT_THAT(text, HasSubstr("/runs/a/attempt-1/logs/rank-1.log"));
+    EXPECT_EQ(failureText(run::RunFolder("/runs/a"), {}), "");
+}
+
+TEST(RunTable, alignsColumnsOfAnyScript)
+{
+    run::RunSummary first{run::RunFolder("/runs/ü語"), {}, halfway(), {}};
+    run::RunSummary second{run::RunFolder("/runs/long name"), {}, {}, "broken"};
+    EXPECT_EQ(runTable({first, second}), "run        state         step    loss   tok/s      peak\n"
+                                         "ü語         running     50/100  2.3457  18.2 k  1.21 GiB\n"
+                                         "long name  unreadable\n");
+}
+
+TEST(CutToWidth, countsCodePoints)
+{
+    EXPECT_EQ(cutToWidth("äöü", 2), "äö");
+    EXPECT_EQ(cutToWidth("abc", 9), "abc");
+    EXPECT_EQ(cutToWidth("abc", 0), "");
+}
