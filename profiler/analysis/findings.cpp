@@ -71,17 +71,17 @@ std::string mostExposedOperation(const store::StepSums &sums)
     return std::max_element(std::begin(parts), std::end(parts))->second;
 }
 
-struct PrefetchSetting
+struct ShardingSetting
 {
     bool backward = true;
     bool forward = true;
-    bool shards = true; ///< strategy none gathers nothing
+    std::string strategy = "full"; ///< none gathers nothing
 };
 
 /// As the newest configuration of the rank says; what it does not say counts as on.
-PrefetchSetting prefetchOf(const Input &input, store::Index process)
+ShardingSetting shardingOf(const Input &input, store::Index process)
 {
-    PrefetchSetting setting;
+    ShardingSetting setting;
     for (const store::ConfigInfo &config : input.catalog->configs) {
         const auto json = nlohmann::json::parse(config.fullJson, nullptr, false);
         if (config.process != process || !json.is_object() || !json.contains("parallel"))
@@ -91,7 +91,8 @@ PrefetchSetting prefetchOf(const Input &input, store::Index process)
             continue;
         setting.backward = parallel.value("prefetch", nlohmann::json()) != "off";
         setting.forward = parallel.value("forward_prefetch", nlohmann::json()) != false;
-        setting.shards = parallel.value("strategy", nlohmann::json()) != "none";
+        if (const auto strategy = parallel.find("strategy"); strategy != parallel.end() && strategy->is_string())
+            setting.strategy = *strategy;
     }
     return setting;
 }
@@ -103,6 +104,24 @@ std::string stepSql(int64_t attempt, std::string_view column)
         "s JOIN process p USING (process_id) WHERE p.attempt = {1} AND s.wall_ns > 0 ORDER BY share "
         "DESC LIMIT 20",
         column, attempt);
+}
+
+/// What is left to turn: only what the run has not turned yet.
+std::string remedyFor(const ShardingSetting &setting, bool tooLittleCompute)
+{
+    std::string remedy = tooLittleCompute
+                             ? "There is less computation than communication: give each rank more tokens a gather "
+                               "(train.micro_batch, train.sequence_length)"
+                             : "Give computation more to hide it with: more tokens a gather (train.micro_batch, "
+                               "train.sequence_length)";
+    if (setting.strategy == "full")
+        remedy += ", or parallel.strategy = \"grad_op\", which does not gather again in backward, if memory allows";
+    else if (setting.strategy == "grad_op")
+        remedy += ", or parallel.strategy = \"none\", which gathers nothing, if memory allows";
+    else
+        remedy += ", or more accumulation (train.accumulation), so that there are fewer reductions a token";
+    const bool prefetches = (setting.backward && setting.forward) || setting.strategy == "none";
+    return remedy + (prefetches ? "." : ". First of all turn prefetch on.");
 }
 
 void findExposedCommunication(const Input &input, const std::vector<Subject> &subjects, std::vector<Finding> &findings)
@@ -125,12 +144,8 @@ void findExposedCommunication(const Input &input, const std::vector<Subject> &su
     if (!finding.evidence.unit.empty())
         finding.text += fmt::format(" The longest stretch is at {} in step {}.", finding.evidence.unit,
                                     finding.evidence.step.value_or(0));
-    const bool bound = gainNs < worst.aStep(sums.exposedCommunicationNs);
-    finding.remedy =
-        bound ? "There is less computation than communication: more tokens a rank and step (train.micro_batch or "
-                "sequence_length), accumulation, or a strategy that communicates less (grad_op, none) if memory allows."
-              : "Let computation hide it: prefetch on, a larger micro-batch, or grad_op, which gathers once a step, if "
-                "memory allows.";
+    const bool tooLittleCompute = gainNs < worst.aStep(sums.exposedCommunicationNs);
+    finding.remedy = remedyFor(shardingOf(input, worst.steps->process), tooLittleCompute);
     finding.gainNs = gainNs;
     finding.evidenceSql = stepSql(worst.summary->attempt, "exposed_communication_ns");
     findings.push_back(std::move(finding));
@@ -140,9 +155,9 @@ void findPrefetchOff(const Input &input, const std::vector<Subject> &subjects, s
 {
     const Subject &worst = worstExposed(subjects);
     const store::StepSums &sums = *worst.summary->sums;
-    const PrefetchSetting setting = prefetchOf(input, worst.steps->process);
+    const ShardingSetting setting = shardingOf(input, worst.steps->process);
     const bool allOn = setting.backward && setting.forward;
-    if (allOn || !setting.shards || sums.exposedAllGatherNs == 0)
+    if (allOn || setting.strategy == "none" || sums.exposedAllGatherNs == 0)
         return;
     Finding finding;
     finding.cause = "prefetch_off";
