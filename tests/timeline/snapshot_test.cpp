@@ -43,10 +43,15 @@ void expectEqual(const Snapshot &a, const Snapshot &b)
     }
 }
 
-TEST(Snapshot, HoldsEveryLaneOfEveryRankAndItsStepsSums)
+class SnapshotOfDevice : public testing::TestWithParam<bool>
+{
+};
+INSTANTIATE_TEST_SUITE_P(CudaAndCpu, SnapshotOfDevice, testing::Bool());
+
+TEST_P(SnapshotOfDevice, HoldsEveryLaneOfEveryRankAndItsStepsSums)
 {
     const test::TemporaryFolder folder;
-    const test::FixtureOptions options;
+    const test::FixtureOptions options{.cuda = GetParam()};
     ASSERT_TRUE(test::writeFixtureRecording(folder.path() / "run", options));
     auto recording = store::Recording::open(folder.path() / "run");
     ASSERT_TRUE(recording) << recording.error().text;
@@ -168,6 +173,22 @@ TEST(Snapshot, APickedSpanIsFoundInTheNextSnapshot)
     const auto found = after->find(*before, ref);
     ASSERT_TRUE(found);
     EXPECT_EQ(after->record(*found).spanId, before->record(ref).spanId);
+}
+
+TEST(Snapshot, AMissingRankIsNoHindrance)
+{
+    const test::TemporaryFolder folder;
+    ASSERT_TRUE(test::writeFixtureRecording(folder.path() / "run", {.ranks = 3, .skipRanks = {1}}));
+    auto recording = store::Recording::open(folder.path() / "run");
+    ASSERT_TRUE(recording);
+    const auto snapshot = snapshotFrom(*recording);
+    ASSERT_EQ(snapshot->ranks.size(), 2u);
+    EXPECT_EQ(labelOf(*snapshot, snapshot->ranks[1]), "rank 2");
+    const store::CollectiveCall &call = snapshot->collectives->front();
+    const std::vector<SpanRef> spans = linkedSpans(*snapshot, call);
+    ASSERT_EQ(spans.size(), 2u);
+    // Nobody knows when the missing rank came: no wait is made up.
+    EXPECT_EQ(call.lastStartNs().has_value(), !waitOf(snapshot->record(spans[0]), call).isEmpty());
 }
 
 TEST(Snapshot, ReadingStopsWhenCancelled)

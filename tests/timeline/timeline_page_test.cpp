@@ -49,6 +49,7 @@ private Q_SLOTS:
     void searchCountsAndWalksTheHits();
     void lettersInTheSearchFieldAreLetters();
     void foldingByClick();
+    void aLiveRecordingIsFollowed();
     void tablesAreSoundModels();
     void lanesAreAccessible();
     void aMillionSpansPaintQuickly();
@@ -276,6 +277,32 @@ void TimelinePageTest::foldingByClick()
     QVERIFY(state().layout().rows().size() < rows);
     QTest::mouseClick(viewport(), Qt::LeftButton, {}, QPoint(20, 10));
     QCOMPARE(state().layout().rows().size(), rows);
+}
+
+void TimelinePageTest::aLiveRecordingIsFollowed()
+{
+    auto live = test::LiveFixture::start(m_folder.path() / "live", {.steps = 5, .finish = false});
+    QVERIFY(live.has_value());
+    QVERIFY(live->writeStep().has_value());
+    m_reader->setLive(true);
+    m_reader->open(QString::fromStdString((m_folder.path() / "live").string()));
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    QVERIFY(state().follows());
+    key(Qt::Key_W);
+    const int64_t length = state().axis().visible().durationNs();
+    const uint64_t spans = state().snapshot()->spans;
+    QVERIFY(live->writeStep().has_value());
+    QTRY_VERIFY(state().snapshot()->spans > spans);
+    QCOMPARE(state().axis().visible().durationNs(), length);
+    QVERIFY(state().axis().atEnd());
+    key(Qt::Key_A); // who looks at something earlier is left alone
+    QVERIFY(!state().follows());
+    const TimeRange before = state().axis().visible();
+    QVERIFY(live->writeStep().has_value());
+    const uint64_t more = state().snapshot()->spans;
+    QTRY_VERIFY(state().snapshot()->spans > more);
+    QCOMPARE(state().axis().visible(), before);
+    QVERIFY(live->finish().has_value());
 }
 
 void TimelinePageTest::tablesAreSoundModels()

@@ -44,6 +44,7 @@ public:
     QString peakSql() const;
 
 protected:
+    void changeEvent(QEvent *event) override;
     void recordingOpened() override;
     void recordingChanged(const RecordingChange &change) override;
     void recordingClosed() override;

@@ -105,10 +105,20 @@ void MemoryPage::build()
     });
 }
 
+void MemoryPage::changeEvent(QEvent *event)
+{
+    if (event->type() == QEvent::PaletteChange) {
+        for (QAction *action : m_actions)
+            action->setIcon(icon(action->data().toString(), palette()));
+    }
+    Page::changeEvent(event);
+}
+
 void MemoryPage::buildActions()
 {
     const auto add = [&](const QString &text, const QString &iconName, auto run) {
         auto *action = new QAction(icon(iconName, palette()), text, this);
+        action->setData(iconName);
         connect(action, &QAction::triggered, this, run);
         m_actions << action;
     };

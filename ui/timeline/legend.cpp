@@ -2,6 +2,7 @@
 #include "ui/timeline/legend.h"
 
 #include "ui/common/colors.h"
+#include "ui/common/flow_layout.h"
 #include "ui/common/text.h"
 
 #include <QEvent>
@@ -30,9 +31,9 @@ Legend::Legend(TimelineState &state, QWidget *parent)
     : QWidget(parent)
     , m_state(state)
 {
-    auto *layout = new QHBoxLayout(this);
-    layout->setContentsMargins(8, 0, 8, 0);
-    layout->setSpacing(2);
+    auto *layout = new FlowLayout(4);
+    layout->setContentsMargins(8, 0, 8, 2);
+    setLayout(layout);
     for (size_t i = 0; i < kCategories; ++i) {
         const auto category = static_cast<SpanCategory>(i);
         auto *button = new QToolButton(this);
@@ -47,16 +48,21 @@ Legend::Legend(TimelineState &state, QWidget *parent)
         m_buttons[i] = button;
         layout->addWidget(button);
     }
-    layout->addSpacing(8);
-    layout->addWidget(new QLabel(tr("Phases:"), this));
-    for (const Phase phase : {Phase::Input, Phase::Forward, Phase::Backward, Phase::Optimizer}) {
-        auto *label = new QLabel(this);
+    auto *phases = new QLabel(tr("Phases:"), this);
+    phases->setContentsMargins(8, 3, 2, 0);
+    layout->addWidget(phases);
+    for (const Phase phase : {Phase::Input, Phase::Forward, Phase::Recompute, Phase::Backward, Phase::Optimizer,
+                              Phase::Checkpoint, Phase::Validate}) {
+        auto *pair = new QWidget(this);
+        auto *pairLayout = new QHBoxLayout(pair);
+        pairLayout->setContentsMargins(2, 3, 2, 0);
+        pairLayout->setSpacing(4);
+        auto *label = new QLabel(pair);
         m_phases.emplace_back(label, phase);
-        layout->addWidget(label);
-        layout->addWidget(new QLabel(nameOf(phase), this));
-        layout->addSpacing(2);
+        pairLayout->addWidget(label);
+        pairLayout->addWidget(new QLabel(nameOf(phase), pair));
+        layout->addWidget(pair);
     }
-    layout->addStretch();
     updateColors();
 }
 

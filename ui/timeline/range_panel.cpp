@@ -73,6 +73,13 @@ RangePanel::RangePanel(QWidget *parent)
     });
 }
 
+void RangePanel::changeEvent(QEvent *event)
+{
+    if (event->type() == QEvent::PaletteChange)
+        m_close->setIcon(icon(QStringLiteral("window-close"), palette()));
+    QWidget::changeEvent(event);
+}
+
 QLayout *RangePanel::makeTitle()
 {
     auto *layout = new QHBoxLayout;
@@ -83,12 +90,12 @@ QLayout *RangePanel::makeTitle()
     copy->setAutoRaise(true);
     connect(copy, &QToolButton::clicked, this, [this] { QApplication::clipboard()->setText(csv()); });
     layout->addWidget(copy);
-    auto *close = new QToolButton(this);
-    close->setIcon(icon(QStringLiteral("window-close"), palette()));
-    close->setToolTip(tr("Clear the range (Esc)"));
-    close->setAutoRaise(true);
-    connect(close, &QToolButton::clicked, this, &RangePanel::closed);
-    layout->addWidget(close);
+    m_close = new QToolButton(this);
+    m_close->setIcon(icon(QStringLiteral("window-close"), palette()));
+    m_close->setToolTip(tr("Clear the range (Esc)"));
+    m_close->setAutoRaise(true);
+    connect(m_close, &QToolButton::clicked, this, &RangePanel::closed);
+    layout->addWidget(m_close);
     return layout;
 }
 
@@ -127,7 +134,7 @@ void RangePanel::setSummary(std::shared_ptr<const RangeSummary> summary)
         return;
     m_rankTable->resizeColumnsToContents();
     m_topTable->resizeColumnsToContents();
-    m_topTable->setColumnWidth(TopSpansModel::Name, std::min(260, m_topTable->columnWidth(TopSpansModel::Name)));
+    m_topTable->setColumnWidth(TopSpansModel::Name, std::min(210, m_topTable->columnWidth(TopSpansModel::Name)));
 }
 
 QString RangePanel::csv() const

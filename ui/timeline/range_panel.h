@@ -6,6 +6,7 @@
 #include <QWidget>
 
 class QLabel;
+class QToolButton;
 class QSortFilterProxyModel;
 class QTableView;
 
@@ -29,6 +30,9 @@ Q_SIGNALS:
     /// A span's name was double-clicked: look for it.
     void searchRequested(const QString &name);
 
+protected:
+    void changeEvent(QEvent *event) override;
+
 private:
     QTableView *makeTable(QAbstractItemModel *model, const QString &name);
     QLayout *makeTitle();
@@ -36,6 +40,7 @@ private:
     RankSumsModel *m_ranks;
     TopSpansModel *m_top;
     QLabel *m_title;
+    QToolButton *m_close = nullptr;
     QTableView *m_rankTable;
     QTableView *m_topTable;
 };

@@ -60,9 +60,8 @@ void SearchBar::showHits(quint64 count, qint64 current, bool truncated)
 
 void SearchBar::showError(const QString &message)
 {
-    m_message->setText(tr("⚠"));
+    m_message->setText(tr("not understood"));
     m_message->setToolTip(message);
-    m_edit->setToolTip(message);
 }
 
 void SearchBar::clearMessage()

@@ -41,6 +41,13 @@ QList<QAction *> TimelinePage::pageActions() const
     return m_actions->all();
 }
 
+void TimelinePage::changeEvent(QEvent *event)
+{
+    if (event->type() == QEvent::PaletteChange && m_actions)
+        m_actions->updateIcons(palette());
+    Page::changeEvent(event);
+}
+
 void TimelinePage::build()
 {
     auto *content = new QWidget(this);
@@ -71,6 +78,7 @@ void TimelinePage::build()
     splitter->setChildrenCollapsible(false);
     splitter->setStretchFactor(0, 3);
     splitter->setStretchFactor(1, 1);
+    splitter->setSizes({520, 220});
 
     auto *layout = new QVBoxLayout(content);
     layout->setContentsMargins(0, 0, 0, 0);

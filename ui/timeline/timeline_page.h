@@ -34,6 +34,7 @@ public:
     void setSnapshot(std::shared_ptr<const Snapshot> snapshot);
 
 protected:
+    void changeEvent(QEvent *event) override;
     void recordingOpened() override;
     void recordingChanged(const RecordingChange &change) override;
     void recordingClosed() override;
