@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Step time and peak memory against PyTorch's FSDP2 on one GPU: 1b3 in bf16, 8 × 2048 tokens a step; 1 rank, then 2 and 4
+# ranks on the one card (correctness and memory; their speed is that of loopback sockets). Goals: ratios of at most 1.0.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+run() { python3 tests/bench/peer_bench.py --device cuda --size 1b3 --batch 8 --seq 2048 --dtypes bf16 "$@"; }
+run --ranks 1 --turns 2 --steps 12
+run --ranks 2 4 --turns 1 --steps 3 --warmup 1

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Step times of shardscope-worker against PyTorch's FSDP2 (tests/peers/torch_fsdp.py) on this machine: the same model,
+batch, dtype, ranks and random tokens, in turns, medians over all turns; printed as a ratio (ours ÷ PyTorch's: below 1 is
+faster) and, on a GPU, with the peaks of the allocator. cpu_peer.sh and gpu_peer.sh call it.
+
+Ours records as every run does (record.level=light). SHARDSCOPE_BIN names the folder of the programs.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+VOCABULARY = {"tiny": 512, "15m": 32000, "124m": 50304, "350m": 32000, "1b3": 32000, "2b7": 32000, "6b7": 32000}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def run_ranks(ranks, command, on_one_gpu):
+    """Starts the command once a rank; returns rank 0's output, or ends with what went wrong."""
+    port, processes = free_port(), []
+    for rank in range(ranks):
+        environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
+                           LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port, LOCAL_DEVICE="0",
+                           GLOO_SOCKET_IFNAME="lo")
+        environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
+        if on_one_gpu and ranks > 1:
+            environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
+        processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                          text=True))
+    outputs = [process.communicate() for process in processes]
+    for rank, process in enumerate(processes):
+        if process.returncode != 0:
+            sys.exit(f"rank {rank} of {command[0]} ended with {process.returncode}:\n{outputs[rank][1][-3000:]}")
+    return outputs[0][0]
+
+
+class Case:
+    def __init__(self, arguments, ranks, dtype, batch, folder):
+        self.a, self.ranks, self.dtype, self.batch, self.folder = arguments, ranks, dtype, batch, folder
+        self.ours, self.peer, self.ours_peak, self.peer_peak, self.turn = [], [], 0, 0, 0
+        self.losses = {}
+
+    def run_ours(self):
+        a = self.a
+        self.turn += 1
+        out = os.path.join(self.folder, f"{self.ranks}-{self.dtype}-{self.turn}")
+        settings = {
+            "model.preset": a.size, "train.steps": a.warmup + a.steps, "train.micro_batch": self.batch,
+            "train.accumulation": 1, "train.sequence_length": a.seq, "data.path": self.tokens(), "data.validation": 0,
+            "optimizer.learning_rate": 3e-4, "optimizer.warmup_steps": 0, "optimizer.clip_norm": 0,
+            "precision.compute": self.dtype, "parallel.device": a.device, "parallel.strategy": a.strategy,
+            "parallel.share_device": "true" if a.device == "cuda" else "false",
+        }
+        command = [os.path.join(a.bin, "shardscope-worker"), a.config, "--out", out]
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        run_ranks(self.ranks, command, False)
+        database = sqlite3.connect(os.path.join(out, "attempt-1", "rank-0.sqlite"))
+        rows = database.execute("SELECT end_ns - start_ns, peak_allocated_bytes, loss FROM step WHERE number > ? "
+                                "ORDER BY number", (a.warmup,)).fetchall()
+        self.ours += [row[0] / 1e6 for row in rows]
+        self.ours_peak = max([self.ours_peak] + [row[1] or 0 for row in rows])
+        shutil.rmtree(out)
+
+    def run_peer(self):
+        a = self.a
+        command = [a.python, os.path.join(SOURCE, "tests/peers/torch_fsdp.py"), "--size", a.size, "--seq", str(a.seq),
+                   "--batch", str(self.batch), "--steps", str(a.steps), "--warmup", str(a.warmup), "--dtype", self.dtype,
+                   "--strategy", a.strategy, "--backend", "nccl" if a.device == "cuda" else "gloo", "--lr", "3e-4",
+                   "--data", self.tokens()]
+        if a.device == "cpu":
+            command.append("--onednn-fp32")
+        result = json.loads(run_ranks(self.ranks, command, a.device == "cuda").strip().splitlines()[-1])
+        self.peer += result["step_ms"]
+        self.peer_peak = max(self.peer_peak, result["peak_bytes"])
+
+    def tokens(self):
+        """Random uint16 tokens, enough for every step of both."""
+        path = os.path.join(self.folder, "tokens.bin")
+        if not os.path.exists(path):
+            generator = random.Random(1)
+            count = 2_000_000
+            with open(path, "wb") as file:
+                file.write(b"".join(generator.randrange(VOCABULARY[self.a.size]).to_bytes(2, "little")
+                                    for _ in range(count)))
+        return path
+
+    def line(self):
+        ours, peer = statistics.median(self.ours), statistics.median(self.peer)
+        text = (f"{self.a.size:>5} {self.ranks} ranks {self.dtype} {self.batch}×{self.a.seq}  "
+                f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  PyTorch {peer:9.1f} ms (min {min(self.peer):.1f})  "
+                f"ratio {ours / peer:.3f}")
+        if self.a.device == "cuda":
+            text += (f"  peak {self.ours_peak / 2**30:.2f} against {self.peer_peak / 2**30:.2f} GiB, "
+                     f"ratio {self.ours_peak / self.peer_peak:.3f}")
+        return text, ours / peer
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], required=True)
+    parser.add_argument("--size", choices=VOCABULARY, required=True)
+    parser.add_argument("--ranks", type=int, nargs="+", required=True)
+    parser.add_argument("--batch", type=int, required=True, help="sequences a step of all ranks (cuda), of a rank (cpu)")
+    parser.add_argument("--seq", type=int, required=True)
+    parser.add_argument("--dtypes", nargs="+", default=["bf16", "fp32"])
+    parser.add_argument("--strategy", choices=["full", "grad_op"], default="full")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--fail-above", type=float, help="exit with 1 where a ratio is over this")
+    a = parser.parse_args()
+    a.bin = os.environ.get("SHARDSCOPE_BIN", os.path.join(SOURCE, "build/release/bin"))
+    if not os.access(os.path.join(a.bin, "shardscope-worker"), os.X_OK):
+        sys.exit(f"There is no shardscope-worker in {a.bin}: build it (packaging/setup.sh) or name its folder in SHARDSCOPE_BIN.")
+    venv = os.path.join(os.environ.get("SHARDSCOPE_DEPS", os.path.join(SOURCE, ".deps")), "venv/bin/python")
+    a.python = venv if os.path.exists(venv) else sys.executable
+    worst = 0
+    with tempfile.TemporaryDirectory(prefix="shardscope-bench-") as folder:
+        a.config = os.path.join(folder, "empty.toml")
+        open(a.config, "w").close()
+        for ranks in a.ranks:
+            for dtype in a.dtypes:
+                batch = a.batch // ranks if a.device == "cuda" else a.batch
+                case = Case(a, ranks, dtype, batch, folder)
+                for _ in range(a.turns):
+                    case.run_ours()
+                    case.run_peer()
+                text, ratio = case.line()
+                print(text, flush=True)
+                worst = max(worst, ratio)
+    if a.fail_above and worst > a.fail_above:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

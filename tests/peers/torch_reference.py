@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The same training in PyTorch, for a test: given weights and tokens, some steps; prints losses and gradient norms.
+
+    torch_reference.py SPEC.json
+
+The specification names a file of fp32 weights with an index of names and shapes, a file of int64 tokens
+[steps, sequences, length + 1], the model's sizes and the optimizer's settings. Nothing of ours is imported: the decoder is
+written here with PyTorch's own operators, under autograd.
+
+bf16 is what FSDP2's MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32) does: fp32 masters, a bf16 copy for
+forward and backward, gradients turned to fp32 before they are reduced.
+"""
+import json
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def load_weights(spec):
+    flat = torch.from_file(spec["weights"], dtype=torch.float32, size=spec["weight_elements"])
+    weights, offset = {}, 0
+    for name, shape in spec["parameters"]:
+        count = torch.Size(shape).numel()
+        weights[name] = flat[offset:offset + count].view(shape).clone().requires_grad_()
+        offset += count
+    return weights
+
+
+def rope_tables(spec):
+    size = spec["head_size"]
+    inverse = 1.0 / spec["rope_theta"] ** (torch.arange(0, size, 2).float() / size)
+    angles = torch.outer(torch.arange(spec["sequence_length"]).float(), inverse)
+    angles = torch.cat([angles, angles], -1)  # half-split layout, as in Hugging Face's Llama
+    return angles.cos(), angles.sin()
+
+
+def rotate(x, cos, sin):
+    half = x.shape[-1] // 2
+    turned = torch.cat([-x[..., half:], x[..., :half]], -1)
+    return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
+
+
+def block(x, w, prefix, spec, cos, sin):
+    batch, length, _ = x.shape
+
+    def norm(value, name):
+        weight = w[f"{prefix}.{name}.weight"]
+        return F.rms_norm(value, weight.shape, weight, spec["norm_eps"])
+
+    def heads(value, name, count):
+        product = F.linear(value, w[f"{prefix}.attention.{name}.weight"])
+        return product.view(batch, length, count, spec["head_size"]).transpose(1, 2)
+
+    y = norm(x, "attention_norm")
+    q = rotate(heads(y, "q", spec["heads"]), cos, sin)
+    k = rotate(heads(y, "k", spec["key_value_heads"]), cos, sin)
+    v = heads(y, "v", spec["key_value_heads"])
+    attention = F.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                               enable_gqa=spec["heads"] != spec["key_value_heads"])
+    attention = attention.transpose(1, 2).reshape(batch, length, -1)
+    x = x + F.linear(attention, w[f"{prefix}.attention.o.weight"])
+    y = norm(x, "ffn_norm")
+    gated = F.silu(F.linear(y, w[f"{prefix}.ffn.gate.weight"])) * F.linear(y, w[f"{prefix}.ffn.up.weight"])
+    return x + F.linear(gated, w[f"{prefix}.ffn.down.weight"])
+
+
+def loss_of(tokens, w, spec, cos, sin):
+    x = F.embedding(tokens[:, :-1], w["embedding.weight"])
+    for layer in range(spec["layers"]):
+        x = block(x, w, f"block.{layer}", spec, cos, sin)
+    norm = w["head.norm.weight"]
+    head = w.get("head.weight", w["embedding.weight"])
+    logits = F.linear(F.rms_norm(x, norm.shape, norm, spec["norm_eps"]), head)
+    return F.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+
+
+def make_optimizer(masters, spec):
+    groups = [
+        {"params": [p for name, p in masters.items() if p.dim() > 1], "weight_decay": spec["weight_decay"]},
+        {"params": [p for name, p in masters.items() if p.dim() == 1], "weight_decay": 0.0},
+    ]
+    if spec["optimizer"] == "adamw":
+        return torch.optim.AdamW(groups, lr=1.0, betas=tuple(spec["betas"]), eps=spec["eps"])
+    return torch.optim.SGD(groups, lr=1.0, momentum=spec["momentum"])
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        spec = json.load(file)
+    torch.set_num_threads(1)
+    masters = load_weights(spec)
+    steps, rows, width = spec["steps"], spec["global_batch"], spec["sequence_length"] + 1
+    tokens = torch.from_file(spec["tokens"], dtype=torch.int64, size=steps * rows * width).view(steps, rows, width)
+    cos, sin = rope_tables(spec)
+    optimizer = make_optimizer(masters, spec)
+    dtype = torch.bfloat16 if spec["precision"] == "bf16" else torch.float32
+    losses, norms = [], []
+    for step in range(steps):
+        weights = {name: p.detach().to(dtype).requires_grad_() for name, p in masters.items()}
+        loss = loss_of(tokens[step], weights, spec, cos, sin)
+        loss.backward()
+        for name, master in masters.items():
+            master.grad = weights[name].grad.float()
+        norm = torch.linalg.vector_norm(torch.stack([p.grad.double().norm() for p in masters.values()]))
+        if spec["clip_norm"] > 0:
+            for p in masters.values():
+                p.grad.mul_(min(1.0, spec["clip_norm"] / float(norm)))
+        for group in optimizer.param_groups:
+            group["lr"] = spec["rates"][step]
+        optimizer.step()
+        losses.append(loss.item())
+        norms.append(norm.item())
+    print(json.dumps({"torch": torch.__version__, "losses": losses, "norms": norms}))
+
+
+if __name__ == "__main__":
+    main()
