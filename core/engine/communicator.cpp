@@ -9,6 +9,7 @@
 #include <c10/core/ScalarType.h>
 #include <chrono>
 #include <random>
+#include <spdlog/spdlog.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -76,7 +77,17 @@ Communicator::Communicator(const Options &options, observe::Observer &observer)
 {
 }
 
-Communicator::~Communicator() = default;
+Communicator::~Communicator()
+{
+    // Waits for the other ranks to finish theirs; after an abort, or without a connection, nobody would come.
+    if (!m_connected || m_aborted)
+        return;
+    try {
+        m_group->shutdown();
+    } catch (const std::exception &error) {
+        spdlog::warn("The connection to the other ranks did not close in order: {}", error.what());
+    }
+}
 
 void Communicator::connect()
 {
@@ -103,6 +114,7 @@ void Communicator::connect()
     m_communicator = m_observer.onCommunicator(info);
     // NCCL connects at the first call: make it here, so that what prevents it is told here.
     barrier();
+    m_connected = true;
 }
 
 Pending Communicator::enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
@@ -264,6 +276,7 @@ void Communicator::barrier()
 
 void Communicator::abort()
 {
+    m_aborted = true;
     if (m_group)
         m_group->abort();
 }

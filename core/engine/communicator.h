@@ -6,6 +6,7 @@
 #include "core/observe/observer.h"
 
 #include <ATen/core/Tensor.h>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -99,6 +100,8 @@ private:
     std::unique_ptr<CommunicationLane> m_lane;
     int32_t m_communicator = 0;
     int64_t m_sequence = 0;
+    bool m_connected = false;
+    std::atomic<bool> m_aborted = false;
 };
 
 } // namespace shardscope::engine

@@ -86,6 +86,8 @@ public:
     enum class PassKind { Train, Evaluate };
     /// lastMicroBatch: the gradients are complete after this pass (`none` reduces then, `grad_op` frees its weights).
     void beginPass(PassKind kind, bool lastMicroBatch);
+    /// What the forward of this pass counts as: `forward` in training, `validate` in an evaluation.
+    Phase forwardPhase() const { return m_pass == PassKind::Evaluate ? Phase::Validate : Phase::Forward; }
     /// Makes the unit's parameters whole, and enqueues the gathers of `next` ahead of what the caller computes with
     /// this one (as far as slots are free). Not inside a compute span: on the CPU it waits.
     void acquire(observe::UnitIndex unit, Phase phase, std::initializer_list<observe::UnitIndex> next = {});

@@ -45,7 +45,8 @@ Stream Block::forward(const PassShape &pass, const Stream &in, BlockSaved &saved
     saved.rstd2_M = work.keptFp32({rows});
     ops::rmsNorm(y_MC, saved.rstd2_M, saved.middle_MC, saved.input_MC, attended_MC, m_engine.parameter(m_unit, kNorm2),
                  model.normEps);
-    const observe::SpanScope span(m_engine.observer(), {"feed_forward", SpanCategory::Compute, Phase::Forward, m_unit});
+    const observe::SpanScope span(m_engine.observer(),
+                                  {"feed_forward", SpanCategory::Compute, m_engine.forwardPhase(), m_unit});
     saved.gateUp_MF2 = work.kept({rows, 2 * model.ffnHidden});
     WeightGroup{m_engine, m_unit, kGate, 2}.forward(saved.gateUp_MF2, y_MC);
     const at::Tensor h_MF = work.temporary({rows, model.ffnHidden});
@@ -56,7 +57,8 @@ Stream Block::forward(const PassShape &pass, const Stream &in, BlockSaved &saved
 
 at::Tensor Block::attentionForward(const PassShape &pass, const at::Tensor &y_MC, BlockSaved &saved) const
 {
-    const observe::SpanScope span(m_engine.observer(), {"attention", SpanCategory::Compute, Phase::Forward, m_unit});
+    const observe::SpanScope span(m_engine.observer(),
+                                  {"attention", SpanCategory::Compute, m_engine.forwardPhase(), m_unit});
     const Workspace work(m_engine, m_unit, pass.keepsForBackward);
     const kernels::QkvLayout layout = pass.qkvLayout();
     saved.qkv = work.kept({pass.rows(), layout.rowElements()});

@@ -89,9 +89,10 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
 {
     observe::Observer &observer = m_engine->observer();
     Stream stream;
-    m_engine->acquire(m_embedding, Phase::Forward, {m_embedding + 1});
+    m_engine->acquire(m_embedding, m_engine->forwardPhase(), {m_embedding + 1});
     {
-        const observe::SpanScope span(observer, {"forward", SpanCategory::Compute, Phase::Forward, m_embedding});
+        const observe::SpanScope span(observer,
+                                      {"forward", SpanCategory::Compute, m_engine->forwardPhase(), m_embedding});
         const Workspace work(*m_engine, m_embedding, pass.keepsForBackward);
         stream.residual_MC = work.kept({pass.rows(), m_shape.hidden});
         ops::embedding(stream.residual_MC, m_engine->parameter(m_embedding, kEmbeddingWeight), tokens_M);
@@ -101,11 +102,12 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
         const Block &block = m_blocks[i];
         const bool isLast = i + 1 == m_blocks.size();
         if (isLast && m_shape.tiedEmbeddings)
-            m_engine->acquire(block.unit(), Phase::Forward, {m_headUnit, m_embedding});
+            m_engine->acquire(block.unit(), m_engine->forwardPhase(), {m_headUnit, m_embedding});
         else
-            m_engine->acquire(block.unit(), Phase::Forward, {block.unit() + 1});
+            m_engine->acquire(block.unit(), m_engine->forwardPhase(), {block.unit() + 1});
         {
-            const observe::SpanScope span(observer, {"forward", SpanCategory::Compute, Phase::Forward, block.unit()});
+            const observe::SpanScope span(observer,
+                                          {"forward", SpanCategory::Compute, m_engine->forwardPhase(), block.unit()});
             stream = block.forward(pass, stream, saved[i]);
         }
         // The last block's backward is the next that blocks do, so its parameters stay.
@@ -120,10 +122,10 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
 Head::Result Decoder::runHead(const PassShape &pass, Stream &stream, const at::Tensor &targets_M, double lossScale,
                               bool backward)
 {
-    const Phase phase = backward ? Phase::Backward : Phase::Forward;
-    m_engine->acquire(m_headUnit, Phase::Forward);
+    const Phase phase = backward ? Phase::Backward : m_engine->forwardPhase();
+    m_engine->acquire(m_headUnit, m_engine->forwardPhase());
     if (m_shape.tiedEmbeddings)
-        m_engine->acquire(m_embedding, Phase::Forward);
+        m_engine->acquire(m_embedding, m_engine->forwardPhase());
     Head::Result result;
     {
         const observe::SpanScope span(m_engine->observer(), {"loss", SpanCategory::Compute, phase, m_headUnit});

@@ -28,7 +28,7 @@ Head::Result Head::run(const PassShape &pass, const Stream &in, const at::Tensor
                        bool backward) const
 {
     const Workspace work(m_engine, m_unit, false);
-    const Phase phase = backward ? Phase::Backward : Phase::Forward;
+    const Phase phase = backward ? Phase::Backward : m_engine.forwardPhase();
     const shapes::ModelShape &model = *pass.model;
     const int64_t rows = pass.rows();
     const at::Tensor norm_C = m_engine.parameter(m_unit, kNorm);

@@ -22,14 +22,26 @@ struct GradientCase
     bool odd;
     bool tied;
     bool grouped;
+    at::DeviceType device = at::kCPU;
 };
 
 class ExplicitBackward : public testing::TestWithParam<GradientCase>
 {
+protected:
+    void SetUp() override
+    {
+        if (GetParam().device == at::kCUDA && !torch::cuda::is_available())
+            GTEST_SKIP() << "no CUDA device";
+    }
+    void compare(Precision precision, int passes, double tolerance);
 };
 
-static void compare(const shapes::ModelShape &shape, Precision precision, int passes, double tolerance)
+/// The reference is autograd in fp32 on the CPU, whatever the device of the test.
+void ExplicitBackward::compare(Precision precision, int passes, double tolerance)
 {
+    const GradientCase &test = GetParam();
+    const shapes::ModelShape shape = test::smallShape(test.odd, test.tied, test.grouped);
+    const at::Device device(test.device, test.device == at::kCUDA ? 0 : -1);
     at::set_num_threads(1);
     const test::NamedTensors weights = test::randomWeights(shape, 7);
     const at::Tensor tokens = torch::randint(0, shape.vocabulary, {3, 21}, at::kLong);
@@ -39,7 +51,9 @@ static void compare(const shapes::ModelShape &shape, Precision precision, int pa
     const test::ReferenceResult expected = test::referenceStep(shape, weights, tokens, targets, scale);
 
     observe::Observer observer;
-    auto communicator = engine::Communicator::create({}, observer);
+    engine::Communicator::Options communicatorOptions;
+    communicatorOptions.device = device;
+    auto communicator = engine::Communicator::create(communicatorOptions, observer);
     ASSERT_TRUE(communicator.has_value());
     engine::EngineOptions options;
     options.compute = precision;
@@ -47,10 +61,10 @@ static void compare(const shapes::ModelShape &shape, Precision precision, int pa
     for (const auto &[name, value] : weights)
         ASSERT_TRUE(decoder.engine().loadParameter(name, value).has_value());
 
-    const double lossOnly = decoder.forwardLoss(tokens, targets, scale).item<double>();
+    const double lossOnly = decoder.forwardLoss(tokens.to(device), targets.to(device), scale).item<double>();
     at::Tensor loss;
     for (int pass = 0; pass < passes; ++pass)
-        loss = decoder.forwardBackward(tokens, targets, scale, pass + 1 == passes);
+        loss = decoder.forwardBackward(tokens.to(device), targets.to(device), scale, pass + 1 == passes);
     EXPECT_EQ(loss.item<double>(), lossOnly);
     EXPECT_NEAR(loss.item<double>() / expected.loss, 1.0, tolerance / 10);
     const engine::StepScalars scalars = decoder.engine().reduceScalars(loss);
@@ -58,7 +72,7 @@ static void compare(const shapes::ModelShape &shape, Precision precision, int pa
     for (const auto &[name, reference] : expected.gradients) {
         const auto gradient = decoder.engine().gatherGradient(name);
         ASSERT_TRUE(gradient.has_value()) << gradient.error().text;
-        EXPECT_LT(relativeError(*gradient, reference * passes), tolerance) << name;
+        EXPECT_LT(relativeError(gradient->cpu(), reference * passes), tolerance) << name;
         squares += gradient->to(at::kDouble).square().sum().item<double>();
     }
     EXPECT_NEAR(scalars.host().gradientSquares / squares, 1.0, 1e-6);
@@ -66,29 +80,35 @@ static void compare(const shapes::ModelShape &shape, Precision precision, int pa
 
 TEST_P(ExplicitBackward, equalsAutogradInFp32)
 {
-    const GradientCase &test = GetParam();
-    compare(test::smallShape(test.odd, test.tied, test.grouped), Precision::Fp32, 1, 1e-5);
+    compare(Precision::Fp32, 1, 1e-5);
 }
 
 TEST_P(ExplicitBackward, addsUpOverPasses)
 {
-    const GradientCase &test = GetParam();
-    compare(test::smallShape(test.odd, test.tied, test.grouped), Precision::Fp32, 2, 1e-5);
+    compare(Precision::Fp32, 2, 1e-5);
 }
 
 TEST_P(ExplicitBackward, isNearAutogradInBf16)
 {
-    const GradientCase &test = GetParam();
-    compare(test::smallShape(test.odd, test.tied, test.grouped), Precision::Bf16, 1, 3e-2);
+    compare(Precision::Bf16, 1, 3e-2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ExplicitBackward,
-                         testing::Values(GradientCase{"even", false, false, false},
-                                         GradientCase{"tied", false, true, false},
-                                         GradientCase{"grouped", false, false, true},
-                                         GradientCase{"odd", true, false, false},
-                                         GradientCase{"oddTiedGrouped", true, true, true}),
-                         [](const auto &info) { return std::string(info.param.name); });
+static std::vector<GradientCase> casesOn(at::DeviceType device)
+{
+    return {{"even", false, false, false, device},
+            {"tied", false, true, false, device},
+            {"grouped", false, false, true, device},
+            {"odd", true, false, false, device},
+            {"oddTiedGrouped", true, true, true, device}};
+}
+
+static std::string nameOf(const testing::TestParamInfo<GradientCase> &info)
+{
+    return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, ExplicitBackward, testing::ValuesIn(casesOn(at::kCPU)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, ExplicitBackward, testing::ValuesIn(casesOn(at::kCUDA)), nameOf);
 
 TEST(Attention, plainEqualsTheFusedOperator)
 {
