@@ -27,6 +27,13 @@ bool isOutOfMemory(const std::exception &error)
            contains(text, "DefaultCPUAllocator: can't allocate memory") || contains(text, "out of memory");
 }
 
+bool isPeerLost(const std::exception &error)
+{
+    const std::string text = textOf(error);
+    return contains(text, "Connection closed by peer") || contains(text, "Connection reset by peer") ||
+           contains(text, "Broken pipe") || contains(text, "remote process exited");
+}
+
 std::string explainException(const std::exception &error, int rank)
 {
     const std::string text = textOf(error);
@@ -35,8 +42,7 @@ std::string explainException(const std::exception &error, int rank)
                            "train.accumulation (the same global batch), shorten train.sequence_length, use "
                            "parallel.strategy=full, more ranks or precision.compute=bf16.",
                            rank, text);
-    if (contains(text, "Connection closed by peer") || contains(text, "Connection reset by peer") ||
-        contains(text, "Broken pipe"))
+    if (isPeerLost(error))
         return fmt::format("Rank {} lost its connection to another rank, which has ended: {}", rank, text);
     return fmt::format("Rank {}: {}", rank, text);
 }

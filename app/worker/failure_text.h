@@ -7,6 +7,8 @@
 namespace shardscope::worker {
 
 bool isOutOfMemory(const std::exception &error);
+/// A collective failed because another rank is gone.
+bool isPeerLost(const std::exception &error);
 
 /// What LibTorch threw, for a user: what happened on which rank, and what to change.
 std::string explainException(const std::exception &error, int rank);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardscope-worker: one rank of a training run.
 #include "app/worker/worker.h"
+#include "core/base/clock.h"
 
 #include <csignal>
 #include <cstdio>
@@ -20,7 +21,7 @@ int fail(control::RankChannel *channel, const Failure &failure)
     std::fflush(stdout);
     std::fprintf(stderr, "shardscope-worker: %s\n", failure.text.c_str());
     if (channel) {
-        channel->send(control::FailureMessage{failure.text, failure.exitCode});
+        channel->send(control::FailureMessage{failure.text, failure.exitCode, failure.peerLost, realtimeNs()});
         channel->flush(kFlushPatienceMs);
     }
     return failure.exitCode;

@@ -70,7 +70,7 @@ void StatusKeeper::running(int64_t stepsDone)
     m_status.step = stepsDone;
 }
 
-void StatusKeeper::stepDone(const train::StepReport &report, const train::StepFigures &figures)
+void StatusKeeper::stepDone(const train::StepReport &report)
 {
     const std::lock_guard lock(m_mutex);
     m_status.step = report.number;
@@ -85,10 +85,11 @@ void StatusKeeper::stepDone(const train::StepReport &report, const train::StepFi
     if (report.stepNs > 0)
         m_status.tokensPerSecond =
             static_cast<double>(report.result.tokens * m_worldSize) * 1e9 / static_cast<double>(report.stepNs);
+    const train::StepFigures &figures = report.figures;
     m_status.peakAllocatedBytes = figures.peakAllocatedBytes;
-    if (figures.exposedCommunicationNs && report.stepNs > 0)
+    if (figures.exposedCommunicationNs && figures.stepNs.value_or(0) > 0)
         m_status.exposedCommunicationShare =
-            static_cast<double>(*figures.exposedCommunicationNs) / static_cast<double>(report.stepNs);
+            static_cast<double>(*figures.exposedCommunicationNs) / static_cast<double>(*figures.stepNs);
 }
 
 void StatusKeeper::checkpointWritten(int64_t step)

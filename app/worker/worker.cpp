@@ -44,7 +44,9 @@ private:
     Result<int> train();
     train::JobIdentity identity() const;
     void report(const control::RankMessage &message);
+    train::StepFigures newestFigures(int64_t step) const;
     void logStep(const train::StepReport &report);
+    train::StepFigures figuresUpTo(int64_t step) const;
     tl::expected<int, Failure> end(const tl::expected<int, Failure> &outcome);
 
     const Arguments &m_arguments;
@@ -165,6 +167,19 @@ void RankRun::report(const control::RankMessage &message)
     }
 }
 
+/// The recorder knows a step's figures a moment after its end (with a device, about a second): those of the newest step
+/// that has them.
+train::StepFigures RankRun::newestFigures(int64_t step) const
+{
+    constexpr int64_t kStepsBack = 60; // the recorder keeps 64
+    for (int64_t number = step; number > 0 && number > step - kStepsBack; --number) {
+        const collect::StepFigures figures = m_recorder->figuresOf(number);
+        if (figures.wallNs)
+            return {figures.peakAllocatedBytes, figures.exposedCommunicationNs, figures.wallNs};
+    }
+    return {};
+}
+
 void RankRun::logStep(const train::StepReport &report)
 {
     if (m_environment.rank == 0) {
@@ -178,7 +193,22 @@ void RankRun::logStep(const train::StepReport &report)
         spdlog::info("{}", line);
     }
     if (m_keeper)
-        m_keeper->stepDone(report, {});
+        m_keeper->stepDone(report, newestFigures(report.number));
+}
+
+/// The newest figures that the recorder has of this step or one before.
+train::StepFigures RankRun::figuresUpTo(int64_t step) const
+{
+    static constexpr int64_t kRemembered = 64; // steps that the recorder answers for
+    train::StepFigures newest;
+    for (int64_t known = step; known > 0 && known > step - kRemembered && !newest.stepNs; --known) {
+        const collect::StepFigures figures = m_recorder->figuresOf(known);
+        if (!newest.peakAllocatedBytes)
+            newest.peakAllocatedBytes = figures.peakAllocatedBytes;
+        newest.exposedCommunicationNs = figures.exposedCommunicationNs;
+        newest.stepNs = figures.exposedCommunicationNs ? figures.wallNs : std::nullopt;
+    }
+    return newest;
 }
 
 Result<int> RankRun::train()
@@ -192,7 +222,8 @@ Result<int> RankRun::train()
     train::Checkpointer checkpointer(files::CheckpointFolder(m_place->folder.checkpointsFolder()), identity(),
                                      configuration.checkpoint.keep, *m_exchange);
     train::Trainer trainer({configuration, *m_setup.dataset, *m_decoder, *m_recorder, *commands, checkpointer,
-                            m_setup.deviceName, [this](const auto &message) { report(message); }, nullptr,
+                            m_setup.deviceName, [this](const auto &message) { report(message); },
+                            [this](int64_t step) { return newestFigures(step); },
                             [this](const auto &step) { logStep(step); }});
     if (m_place->resumeFrom) {
         if (auto resumed = trainer.resume(*m_place->resumeFrom); !resumed)
@@ -238,7 +269,7 @@ tl::expected<int, Failure> RankRun::run()
     try {
         return end(openDevice().and_then([&] { return train(); }).map_error(failed));
     } catch (const std::exception &error) {
-        const Failure failure{explainException(error, m_environment.rank), kExitFailed};
+        const Failure failure{explainException(error, m_environment.rank), kExitFailed, isPeerLost(error)};
         if (m_recorder)
             m_recorder->event(isOutOfMemory(error) ? EventKind::OutOfMemory : EventKind::Death, failure.text, {});
         return end(tl::unexpected(failure));

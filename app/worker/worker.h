@@ -19,6 +19,7 @@ struct Failure
 {
     std::string text;
     int exitCode = kExitFailed;
+    bool peerLost = false; ///< in a collective, because another rank has ended: whose reason is the better one
 };
 
 /// Trains as this rank until the end. The channel is inert where there is no supervisor; the signals are watched only

@@ -45,7 +45,8 @@ static json toJson(const StepMessage &m)
             {"step_ns", m.stepNs},
             {"peak_allocated_bytes", orNull(m.peakAllocatedBytes)},
             {"exposed_communication_ns", orNull(m.exposedCommunicationNs)},
-            {"wall_ns", m.wallNs}};
+            {"wall_ns", m.wallNs},
+            {"figures_of_ns", orNull(m.figuresOfNs)}};
 }
 
 static json toJson(const PausedMessage &m)
@@ -99,6 +100,7 @@ static StepMessage stepFromJson(const json &object)
     take(object, "peak_allocated_bytes", m.peakAllocatedBytes);
     take(object, "exposed_communication_ns", m.exposedCommunicationNs);
     take(object, "wall_ns", m.wallNs);
+    take(object, "figures_of_ns", m.figuresOfNs);
     return m;
 }
 

@@ -44,6 +44,9 @@ struct StepMessage
     std::optional<int64_t> peakAllocatedBytes;
     std::optional<int64_t> exposedCommunicationNs;
     int64_t wallNs = 0; ///< CLOCK_REALTIME at its end
+    /// Duration of the step that the peak and the exposed time are of: the newest one of which they are known, which
+    /// may be an earlier one. Empty: this one.
+    std::optional<int64_t> figuresOfNs;
 };
 
 struct PausedMessage

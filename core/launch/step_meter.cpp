@@ -37,7 +37,7 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
     for (const auto &report : reports) {
         tokens += report->tokens;
         slowestNs = std::max(slowestNs, report->stepNs);
-        allNs += report->stepNs;
+        allNs += report->figuresOfNs.value_or(report->stepNs);
         if (report->peakAllocatedBytes)
             peakBytes = std::max(peakBytes.value_or(0), *report->peakAllocatedBytes);
         exposedNs += report->exposedCommunicationNs.value_or(0);
@@ -56,11 +56,10 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
     status.peakAllocatedBytes = peakBytes;
     status.tokensPerSecond.reset();
     status.exposedCommunicationShare.reset();
-    if (slowestNs > 0) {
+    if (slowestNs > 0)
         status.tokensPerSecond = static_cast<double>(tokens) * 1e9 / static_cast<double>(slowestNs);
-        if (exposedMeasured)
-            status.exposedCommunicationShare = static_cast<double>(exposedNs) / static_cast<double>(allNs);
-    }
+    if (exposedMeasured && allNs > 0)
+        status.exposedCommunicationShare = static_cast<double>(exposedNs) / static_cast<double>(allNs);
 }
 
 } // namespace shardscope::launch

@@ -50,7 +50,6 @@ Result<Trainer::End> Trainer::run()
 {
     const int64_t steps = m_job.configuration.train.steps;
     m_job.report(control::ReadyMessage{::getpid(), m_done + 1, steps, m_job.deviceName});
-    m_lastEndNs = monotonicNs();
     while (m_done < steps) {
         const auto next = obeyCommands();
         if (!next)
@@ -107,7 +106,6 @@ Result<Trainer::Next> Trainer::pause()
             return Next::Stop;
     }
     m_job.observer.event(EventKind::Command, fmt::format("Going on after step {}", m_done));
-    m_lastEndNs = monotonicNs();
     return Next::Step;
 }
 
@@ -137,7 +135,7 @@ Result<> Trainer::runStep()
     engine::Engine &engine = m_job.decoder.engine();
     OpenStep step;
     step.number = m_done + 1;
-    step.beganNs = monotonicNs();
+    step.began = StepMark::now(engine.device());
     step.result.learningRate = m_schedule.at(step.number);
     m_job.observer.stepBegan(step.number);
     const at::Tensor loss = accumulateGradients(step);
@@ -149,11 +147,12 @@ Result<> Trainer::runStep()
         const SpanScope span(m_job.observer, SpanInfo{"validate", SpanCategory::Host, Phase::Validate});
         step.result.validationLoss = m_validator.run(m_job.decoder, m_loader);
     }
+    step.ended = StepMark::now(engine.device());
     m_done = step.number;
     if (!engine.device().is_cuda()) {
         takeValues(step);
         m_job.observer.stepEnded(step.result);
-        return finish(step, monotonicNs());
+        return finish(step);
     }
     // The device is still at it. The values of the step before are there by now, or soon: nothing runs dry.
     m_job.observer.stepEnded(step.result);
@@ -171,9 +170,7 @@ Result<> Trainer::settle()
     m_open.reset();
     takeValues(step);
     m_job.observer.stepValues(step.number, step.result);
-    const int64_t nowNs = monotonicNs();
-    step.beganNs = m_lastEndNs; // the device works without a break: a step takes from the end before to its own
-    return finish(step, nowNs);
+    return finish(step);
 }
 
 void Trainer::takeValues(OpenStep &step)
@@ -190,16 +187,15 @@ void Trainer::takeValues(OpenStep &step)
 }
 
 /// The values are known: tells of them, and refuses to go on from broken ones.
-Result<> Trainer::finish(OpenStep &step, int64_t endedNs)
+Result<> Trainer::finish(OpenStep &step)
 {
-    m_lastEndNs = endedNs;
-    const StepReport report{step.number, step.result, endedNs - step.beganNs};
     const StepFigures figures = m_job.figures ? m_job.figures(step.number) : StepFigures{};
+    const StepReport report{step.number, step.result, step.ended.nsSince(step.began), figures};
     if (m_job.stepDone)
         m_job.stepDone(report);
-    m_job.report(control::StepMessage{step.number, m_job.configuration.train.steps, step.result.loss,
-                                      step.result.validationLoss, step.result.tokens, report.stepNs,
-                                      figures.peakAllocatedBytes, figures.exposedCommunicationNs, realtimeNs()});
+    m_job.report(control::StepMessage{
+        step.number, m_job.configuration.train.steps, step.result.loss, step.result.validationLoss, step.result.tokens,
+        report.stepNs, figures.peakAllocatedBytes, figures.exposedCommunicationNs, realtimeNs(), figures.ofNs});
     if (step.result.state == StepState::Ok)
         return {};
     const std::string text =
@@ -232,7 +228,6 @@ Result<> Trainer::checkpointAndGoOn()
         m_job.observer.event(EventKind::Warning, written.error().text);
         m_job.report(control::WarningMessage{
             fmt::format("No checkpoint of step {}; the training goes on. {}", m_done, written.error().text), true});
-        m_lastEndNs = monotonicNs();
     }
     return {};
 }
@@ -255,7 +250,6 @@ Result<> Trainer::checkpoint()
         m_job.observer.event(EventKind::Checkpoint,
                              fmt::format("Checkpoint of step {} in {}", m_done, formatDuration(durationNs)),
                              detail.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-        m_lastEndNs = monotonicNs();
     }
     if (m_plan.rank == 0)
         m_job.report(control::CheckpointMessage{m_done, path});

@@ -12,6 +12,7 @@
 #include "core/train/command_source.h"
 #include "core/train/late_scalars.h"
 #include "core/train/learning_rate.h"
+#include "core/train/step_mark.h"
 #include "core/train/validator.h"
 
 #include <filesystem>
@@ -26,6 +27,7 @@ struct StepFigures
 {
     std::optional<int64_t> peakAllocatedBytes;
     std::optional<int64_t> exposedCommunicationNs;
+    std::optional<int64_t> ofNs; ///< duration of the step that they are of, where it is an earlier one
 };
 
 /// A step as the loop knows it once its values are there.
@@ -33,7 +35,8 @@ struct StepReport
 {
     int64_t number = 0;
     observe::StepResult result;
-    int64_t stepNs = 0; ///< from the step before to this one, where the device is the clock; else its own
+    int64_t stepNs = 0; ///< by the device's clock on CUDA
+    StepFigures figures;
 };
 
 /// All that a training loop works with. References must outlive it.
@@ -75,7 +78,8 @@ private:
         int64_t number = 0;
         observe::StepResult result;
         LateScalars scalars;
-        int64_t beganNs = 0; ///< CLOCK_MONOTONIC
+        StepMark began;
+        StepMark ended;
     };
     enum class Next { Step, Stop };
 
@@ -84,7 +88,7 @@ private:
     Result<> runStep();
     at::Tensor accumulateGradients(OpenStep &step);
     Result<> settle();
-    Result<> finish(OpenStep &step, int64_t endedNs);
+    Result<> finish(OpenStep &step);
     void takeValues(OpenStep &step);
     Result<> checkpoint();
     Result<> checkpointAndGoOn();
@@ -100,7 +104,6 @@ private:
     std::optional<OpenStep> m_open;
     int64_t m_done = 0;
     int64_t m_checkpointed = -1; ///< the step whose checkpoint is on disk
-    int64_t m_lastEndNs = 0;     ///< CLOCK_MONOTONIC: when the step before was known to be over
 };
 
 } // namespace shardscope::train

@@ -67,7 +67,8 @@ protected:
                      "--format", "json"});
         EXPECT_EQ(sql.exitCode, 0) << sql.errors;
         std::vector<double> all;
-        for (const json &row : json::parse(sql.out)["rows"])
+        const json result = json::parse(sql.out);
+        for (const json &row : result["rows"])
             all.push_back(row[1]);
         return all;
     }
@@ -83,6 +84,7 @@ TEST_F(WithWorker, aRunToItsEndIsRecordedAndAnalysed)
     EXPECT_EQ(status.state, RunState::Done);
     EXPECT_GT(status.tokensPerSecond.value_or(0), 0);
     EXPECT_GT(status.peakAllocatedBytes.value_or(0), 0);
+    EXPECT_GT(status.exposedCommunicationShare.value_or(0), 0);
     EXPECT_EQ(losses("a").size(), 6u);
     const test::Finished analysis = cli.run({"analyze", "a", "--format", "json"});
     ASSERT_EQ(analysis.exitCode, 0) << analysis.errors;
@@ -108,6 +110,7 @@ TEST_F(WithWorker, interruptedAndResumedEqualsUninterrupted)
     EXPECT_LT(status.step, 40);
     const test::Finished resumed = cli.run({"run", "--resume", "parts"});
     ASSERT_EQ(resumed.exitCode, 0) << resumed.out << resumed.errors;
+    EXPECT_EQ(losses("whole").size(), 40u);
     EXPECT_EQ(losses("parts"), losses("whole")) << "to the bit";
 }
 

@@ -51,6 +51,17 @@ TEST(StepMeter, leavesOutWhatARankDidNotMeasure)
     EXPECT_TRUE(std::isnan(status.lossTail.back()));
 }
 
+TEST(StepMeter, takesTheShareOfTheStepThatTheFiguresAreOf)
+{
+    StepMeter meter(1);
+    run::RunStatus status;
+    StepMessage message = step(2, 8'000'000);
+    message.exposedCommunicationNs = 1'000'000;
+    message.figuresOfNs = 2'000'000;
+    EXPECT_TRUE(meter.add(0, message, status));
+    EXPECT_DOUBLE_EQ(status.exposedCommunicationShare.value(), 0.5);
+}
+
 TEST(StepMeter, goesOnWhereAMessageWasDropped)
 {
     StepMeter meter(2);
