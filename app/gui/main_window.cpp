@@ -275,7 +275,8 @@ void MainWindow::sayWhatGoesOn()
     }
     if (names.isEmpty())
         return;
-    const QString headline = tr("%n run(s) go on without the window", nullptr, static_cast<int>(names.size()));
+    const QString headline = names.size() == 1 ? tr("A run goes on without the window")
+                                               : tr("%1 runs go on without the window").arg(names.size());
     const QString text =
         tr("%1. Open Shardscope to watch or stop, or use shardscope-cli status.").arg(names.join(QStringLiteral(", ")));
     std::fprintf(stderr, "shardscope: %s: %s\n", qPrintable(headline), qPrintable(text));

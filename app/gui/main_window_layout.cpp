@@ -94,7 +94,7 @@ void MainWindow::buildDocks()
     addDockWidget(Qt::RightDockWidgetArea, m_inspectorDock);
     m_listDock->toggleViewAction()->setShortcut(Qt::Key_F8);
     m_inspectorDock->toggleViewAction()->setShortcut(Qt::Key_F9);
-    resizeDocks({m_listDock, m_inspectorDock}, {230, 240}, Qt::Horizontal);
+    resizeDocks({m_listDock, m_inspectorDock}, {256, 240}, Qt::Horizontal);
 }
 
 void MainWindow::buildMenus()

@@ -60,14 +60,16 @@ void Chart::buildLayout()
 
     auto *header = new QHBoxLayout;
     header->setSpacing(8);
-    header->addWidget(m_heading, 0, Qt::AlignTop);
-    header->addWidget(m_legend, 1);
-    header->addWidget(menuButton, 0, Qt::AlignTop);
+    header->addWidget(m_heading, 1);
+    header->addWidget(menuButton);
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 4, 8, 4);
     layout->setSpacing(0);
     layout->addLayout(header);
+    layout->addWidget(m_legend);
     layout->addWidget(m_plot, 1);
+    setAutoFillBackground(true);
+    setBackgroundRole(QPalette::Base);
     setFocusProxy(m_plot);
     m_plot->setAccessibleName(tr("Chart: %1").arg(m_title));
     m_plot->setAccessibleDescription(tr("“Show as table” in the chart's menu has the same numbers."));
@@ -178,8 +180,8 @@ void Chart::setData(std::vector<double> x, std::vector<std::vector<double>> colu
 void Chart::setMarkers(std::vector<std::pair<double, QString>> markers)
 {
     m_markers = std::move(markers);
+    rescale();
     placeMarkers();
-    m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
 
 void Chart::setBrush(std::optional<std::pair<double, double>> range)
@@ -250,8 +252,11 @@ std::pair<double, double> Chart::dataRange() const
 {
     if (m_x.empty())
         return {0, 1};
-    const double span = m_x.back() - m_x.front();
-    return span > 0 ? std::pair{m_x.front(), m_x.back()} : std::pair{m_x.front() - 0.5, m_x.front() + 0.5};
+    double last = m_x.back();
+    for (const auto &[x, label] : m_markers) // a run's end comes after its last step
+        last = std::max(last, x);
+    const double span = last - m_x.front();
+    return span > 0 ? std::pair{m_x.front(), last} : std::pair{m_x.front() - 0.5, m_x.front() + 0.5};
 }
 
 std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper) const
@@ -312,6 +317,7 @@ void Chart::placeMarkers()
     m_markerLines.clear();
     m_markerTexts.clear();
     const Colors &colors = Colors::of(palette());
+    int row = 0; // neighbours take turns, so that their labels don't lie upon each other
     for (const auto &[x, label] : m_markers) {
         auto *line = new QCPItemStraightLine(m_plot);
         line->point1->setCoords(x, 0);
@@ -319,8 +325,9 @@ void Chart::placeMarkers()
         line->setPen(QPen(colors.muted, 1, Qt::DashLine));
         auto *text = new QCPItemText(m_plot);
         text->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
-        text->position->setCoords(x, 0);
-        text->setPositionAlignment(Qt::AlignLeft | Qt::AlignTop);
+        text->position->setCoords(x, 0.1 * (row++ % 3));
+        const bool rightHalf = x > m_plot->xAxis->range().center(); // else it would be cut at the edge
+        text->setPositionAlignment((rightHalf ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignTop);
         text->setPadding(QMargins(3, 1, 3, 1));
         text->setText(label);
         text->setFont(font());

@@ -73,7 +73,7 @@ public:
     QCustomPlot *plot() const { return m_plot; }
     /// The hover readout's text at x, also for tests.
     QString readout(double x) const;
-    QSize sizeHint() const override { return {400, 220}; }
+    QSize sizeHint() const override { return {480, 260}; }
 
 public Q_SLOTS:
     void resetZoom();

@@ -5,6 +5,7 @@
 
 #include <QPainter>
 #include <QToolButton>
+#include <algorithm>
 
 namespace shardscope::ui {
 
@@ -21,6 +22,10 @@ ChartLegend::ChartLegend(QWidget *parent)
 
 void ChartLegend::setNames(const std::vector<QString> &names)
 {
+    const bool same = std::equal(names.begin(), names.end(), m_buttons.begin(), m_buttons.end(),
+                                 [](const QString &name, const QToolButton *button) { return name == button->text(); });
+    if (same)
+        return; // what is hidden stays hidden
     for (QToolButton *button : m_buttons)
         delete button;
     m_buttons.clear();

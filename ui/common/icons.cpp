@@ -4,6 +4,7 @@
 #include "ui/common/colors.h"
 
 #include <QFile>
+#include <QPainter>
 
 // A static library's resources are only kept when something names them; the macro must stand outside a namespace.
 static void initIcons()
@@ -20,6 +21,15 @@ QIcon icon(const QString &name, const QPalette &palette)
     const QString path = QStringLiteral(":/icons/%1/%2.svg").arg(folder, name);
     Q_ASSERT_X(QFile::exists(path), "icon", "add the name to resources/icons.txt");
     return QIcon(path);
+}
+
+QPixmap tintedIcon(const QString &name, const QColor &color, int size, qreal devicePixelRatio)
+{
+    QPixmap pixmap = icon(name, lightPalette()).pixmap(QSize(size, size), devicePixelRatio);
+    QPainter painter(&pixmap);
+    painter.setCompositionMode(QPainter::CompositionMode_SourceIn);
+    painter.fillRect(QRect(0, 0, size, size), color);
+    return pixmap;
 }
 
 } // namespace shardscope::ui

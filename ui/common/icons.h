@@ -10,4 +10,7 @@ namespace shardscope::ui {
 /// palette asks. Without a desktop Qt's own theme is empty, and Breeze is not recoloured by Qt: so both are built in.
 QIcon icon(const QString &name, const QPalette &palette);
 
+/// The same drawing in one colour: a state's, say. size in logical pixels.
+QPixmap tintedIcon(const QString &name, const QColor &color, int size, qreal devicePixelRatio);
+
 } // namespace shardscope::ui

@@ -47,12 +47,13 @@ Inspector::Inspector(QWidget *parent)
 
 void Inspector::clear()
 {
-    setContent({tr("Nothing is selected. Click a step, a span or a unit on a page."), {}, {}});
+    setContent({});
 }
 
 void Inspector::setContent(const InspectorContent &content)
 {
-    m_title->setText(content.title);
+    const bool nothing = content.title.isEmpty() && content.facts.isEmpty();
+    m_title->setText(nothing ? tr("Nothing is selected. Click a step, a span or a unit on a page.") : content.title);
     auto *facts = new QWidget(this);
     auto *grid = new QGridLayout(facts);
     grid->setContentsMargins(0, 0, 0, 0);

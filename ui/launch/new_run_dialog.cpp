@@ -157,7 +157,7 @@ void NewRunDialog::showVerdict()
     else if (!m_diskKnown)
         showMessage(tr("Looking at the data…"), false);
     else
-        showMessage(m_data, false);
+        showMessage(tr("Data: %1").arg(m_data), false);
 }
 
 void NewRunDialog::showMessage(const QString &text, bool bad)

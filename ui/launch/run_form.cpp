@@ -34,8 +34,6 @@ RunForm::RunForm(std::vector<config::KnownModel> models, QWidget *parent)
     layout->addLayout(columns);
     layout->addWidget(buildFold());
     layout->addStretch(1);
-    field("data.path")->addBrowse(true);
-    field("run.directory")->addBrowse(false);
 }
 
 Field *RunForm::addField(const config::Key &key, QWidget *parent)
@@ -51,6 +49,8 @@ Field *RunForm::addField(const config::Key &key, QWidget *parent)
         made->setPlaceholder(tr("derived"));
     else
         made->setText(usual);
+    if (key.path == "data.path" || key.path == "run.directory")
+        made->addBrowse(key.path == "data.path");
     connect(made, &Field::edited, this, &RunForm::edited);
     m_fields.push_back(made);
     return made;

@@ -3,6 +3,7 @@
 
 #include "core/observe/flight.h"
 #include "ui/common/background.h"
+#include "ui/common/colors.h"
 #include "ui/common/icons.h"
 #include "ui/common/paths.h"
 
@@ -54,7 +55,6 @@ FailureCard::FailureCard(QWidget *parent)
         label->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     }
     m_lines->setReadOnly(true);
-    m_lines->setLineWrapMode(QPlainTextEdit::NoWrap);
     m_lines->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_lines->setAccessibleName(tr("Last lines of the log"));
     m_lines->setFixedHeight(m_lines->fontMetrics().lineSpacing() * 7 + 12);
@@ -134,7 +134,8 @@ void FailureCard::setRun(const run::RunSummary &run)
         return;
     m_shown = shown;
     m_rank = status.failure && status.failure->rank ? *status.failure->rank : 0;
-    m_icon->setPixmap(icon(QStringLiteral("dialog-error"), palette()).pixmap(QSize(22, 22), devicePixelRatioF()));
+    const QColor bad = Colors::of(palette()).bad;
+    m_icon->setPixmap(tintedIcon(QStringLiteral("dialog-error"), bad, 22, devicePixelRatioF()));
     m_headline->setText(headline(status));
     m_text->setText(status.failure ? QString::fromStdString(status.failure->text).trimmed() : QString());
     m_text->setVisible(!m_text->text().isEmpty());
@@ -178,7 +179,7 @@ void FailureCard::readLastLines(const run::RunSummary &run)
             m_lines->setVisible(!remains.lines.isEmpty() && !m_text->text().contains(remains.lines.section(u'\n', -1)));
             m_lines->moveCursor(QTextCursor::End);
             m_flight->setText(remains.flight);
-            m_flight->setVisible(!remains.flight.isEmpty());
+            m_flight->setVisible(!remains.flight.isEmpty() && !m_text->text().contains(remains.flight));
         });
 }
 

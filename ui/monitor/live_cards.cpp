@@ -14,7 +14,9 @@ static const QString kUnknown = QStringLiteral("—");
 
 LiveCards::LiveCards(QWidget *parent)
     : QWidget(parent)
-    , m_loss(new StatCard(tr("Loss"), tr("Of the last step's whole global batch, nats a token"), this))
+    , m_loss(new StatCard(tr("Loss"),
+                          tr("Of the last step's whole global batch, nats a token; below, what it was ten steps ago"),
+                          this))
     , m_speed(new StatCard(tr("Tokens/s"), tr("Of all ranks together"), this))
     , m_stepTime(new StatCard(tr("Step time"), tr("Of the slowest rank"), this))
     , m_mfu(new StatCard(tr("MFU"), tr("Model FLOP/s ÷ what the devices can do; not known on a CPU"), this))
@@ -62,15 +64,13 @@ void LiveCards::showLoss(const run::RunStatus &status, const LiveSeries &series)
     if (status.validationLoss)
         detail = tr("validation %1").arg(lossText(status.validationLoss));
     else if (status.lossTail.size() > 10)
-        detail = tr("%1 ten steps ago").arg(lossText(status.lossTail[status.lossTail.size() - 11]));
+        detail = tr("was %1").arg(lossText(status.lossTail[status.lossTail.size() - 11]));
     m_loss->setValue(lossText(loss), detail);
 }
 
 void LiveCards::showSpeed(const run::RunStatus &status, const StepPoint *step)
 {
-    m_speed->setValue(status.tokensPerSecond ? countText(*status.tokensPerSecond) : kUnknown,
-                      step && step->tokens ? tr("%1 a rank and step").arg(countText(static_cast<double>(*step->tokens)))
-                                           : QString());
+    m_speed->setValue(status.tokensPerSecond ? countText(*status.tokensPerSecond) : kUnknown, tr("all ranks"));
     std::optional<int64_t> wall = status.stepNs;
     if (!wall && step)
         wall = step->wallNs();

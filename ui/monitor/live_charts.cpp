@@ -13,6 +13,8 @@
 
 namespace shardscope::ui {
 
+static constexpr int64_t kSameThingNs = 2'000'000'000;
+
 static std::vector<ChartSeries> stepTimeSeries()
 {
     const auto part = [](const QString &name, auto color) {
@@ -28,15 +30,13 @@ static std::vector<ChartSeries> stepTimeSeries()
     return {
         part(LiveCharts::tr("Compute"), [](const Colors &colors) { return colors.category(SpanCategory::Compute); }),
         part(LiveCharts::tr("Optimizer"), [](const Colors &colors) { return colors.phase(Phase::Optimizer); }),
-        part(LiveCharts::tr("Exposed all-gather"), communication(100)),
-        part(LiveCharts::tr("Exposed reduce-scatter"), communication(130)),
-        part(LiveCharts::tr("Other exposed communication"), communication(165)),
-        part(LiveCharts::tr("Exposed copies"),
-             [](const Colors &colors) { return colors.category(SpanCategory::Copy); }),
-        part(LiveCharts::tr("Idle: host"), host),
-        part(LiveCharts::tr("Idle: waits for a rank"),
-             [](const Colors &colors) { return colors.phase(Phase::Recompute); }),
-        part(LiveCharts::tr("Idle: other"), idle),
+        part(LiveCharts::tr("All-gather"), communication(100)),
+        part(LiveCharts::tr("Reduce-scatter"), communication(130)),
+        part(LiveCharts::tr("Other communication"), communication(165)),
+        part(LiveCharts::tr("Copies"), [](const Colors &colors) { return colors.category(SpanCategory::Copy); }),
+        part(LiveCharts::tr("Host"), host),
+        part(LiveCharts::tr("Waits for a rank"), [](const Colors &colors) { return colors.phase(Phase::Recompute); }),
+        part(LiveCharts::tr("Idle"), idle),
     };
 }
 
@@ -46,7 +46,7 @@ LiveCharts::LiveCharts(Selection &selection, QWidget *parent)
     , m_layout(new FlowLayout(8, true))
     , m_loss(addChart(tr("Loss")))
     , m_norm(addChart(tr("Gradient norm and learning rate")))
-    , m_stepTime(addChart(tr("Step time")))
+    , m_stepTime(addChart(tr("Step time, with what nothing hides")))
 {
     setLayout(m_layout);
     QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Minimum);
@@ -65,7 +65,6 @@ LiveCharts::LiveCharts(Selection &selection, QWidget *parent)
                         .color = [](const Colors &colors) { return colors.series(4); },
                         .secondAxis = true}});
     m_stepTime->setYAxis(tr("Time a step"), ChartUnit::Duration);
-    m_stepTime->setSeries(stepTimeSeries());
     const QString sql = QStringLiteral("SELECT * FROM step ORDER BY process_id, number");
     for (Chart *chart : {m_loss, m_norm, m_stepTime})
         chart->setSql(sql);
@@ -127,15 +126,37 @@ void LiveCharts::refresh(const LiveSeries &series, std::optional<int> rank)
 {
     fill(m_loss, series.loss());
     fill(m_norm, series.norm());
-    fill(m_stepTime, series.stepTime(rank));
+    refreshStepTime(series.stepTime(rank));
     refreshMemory(series, rank);
+}
+
+void LiveCharts::refreshStepTime(ChartData data)
+{
+    // A legend of parts that never occur would take the room of the chart.
+    const auto used = LiveSeries::usedParts(data);
+    std::vector<std::vector<double>> columns;
+    std::vector<ChartSeries> series = stepTimeSeries();
+    std::vector<ChartSeries> shown;
+    for (size_t i = 0; i < kStepParts; ++i) {
+        if (used[i]) {
+            columns.push_back(std::move(data.columns[i]));
+            shown.push_back(std::move(series[i]));
+        }
+    }
+    if (used != m_usedParts)
+        m_stepTime->setSeries(std::move(shown));
+    m_usedParts = used;
+    data.columns = std::move(columns);
+    fill(m_stepTime, std::move(data));
 }
 
 void LiveCharts::refreshMemory(const LiveSeries &series, std::optional<int> rank)
 {
     const auto used = series.usedCategories();
     const bool processUsed = series.hasProcessUsed();
-    const bool seriesChanged = used != m_used || processUsed != m_hasProcessUsed;
+    const bool reserve = series.hasReserve();
+    const bool seriesChanged = used != m_used || processUsed != m_hasProcessUsed || reserve != m_hasReserve;
+    m_hasReserve = reserve;
     m_used = used;
     m_hasProcessUsed = processUsed;
     const std::vector<int> ranks = series.ranks();
@@ -183,10 +204,11 @@ void LiveCharts::setMemorySeries(Chart *chart)
                           .color = [](const Colors &colors) { return colors.rounding(); },
                           .stacked = true,
                           .step = true});
-    series.push_back({.name = tr("Reserved"),
-                      .color = [](const Colors &colors) { return colors.text; },
-                      .dashed = true,
-                      .step = true});
+    if (m_hasReserve)
+        series.push_back({.name = tr("Reserved"),
+                          .color = [](const Colors &colors) { return colors.text; },
+                          .dashed = true,
+                          .step = true});
     if (m_hasProcessUsed)
         series.push_back({.name = tr("Process (NVML)"),
                           .color = [](const Colors &colors) { return colors.bad; },
@@ -202,7 +224,8 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
         if (m_used[c])
             columns.push_back(data.columns[c]);
     }
-    columns.push_back(data.columns[kMemoryCategories + 1]);
+    if (m_hasReserve)
+        columns.push_back(data.columns[kMemoryCategories + 1]);
     if (m_hasProcessUsed)
         columns.push_back(data.columns[kMemoryCategories + 2]);
     return columns;
@@ -211,9 +234,15 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
 void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
 {
     std::vector<std::pair<double, QString>> markers;
+    std::map<EventKind, int64_t> shownNs;
     for (const store::EventInfo &event : events) {
-        if (event.kind != EventKind::Recording)
-            markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, EventsModel::nameOf(event.kind));
+        // Supervisor and ranks tell of the same thing: one marker is enough.
+        const auto shown = shownNs.find(event.kind);
+        if (event.kind == EventKind::Recording ||
+            (shown != shownNs.end() && event.timeNs - shown->second < kSameThingNs))
+            continue;
+        shownNs[event.kind] = event.timeNs;
+        markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, EventsModel::nameOf(event.kind));
     }
     for (Chart *chart : m_charts)
         chart->setMarkers(markers);

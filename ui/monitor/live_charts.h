@@ -31,20 +31,23 @@ private:
     Chart *addChart(const QString &title);
     void follow(Chart *leader, double lower, double upper, bool fit);
     void brush();
+    void refreshStepTime(ChartData data);
     void refreshMemory(const LiveSeries &series, std::optional<int> rank);
     void setMemorySeries(Chart *chart);
     std::vector<std::vector<double>> memoryColumns(const ChartData &data) const;
 
     Selection &m_selection;
     FlowLayout *m_layout;
-    std::vector<Chart *> m_charts; ///< all of them
+    std::optional<std::pair<double, double>> m_view; ///< before the charts: they are made with it
+    std::vector<Chart *> m_charts;                   ///< all of them
     Chart *m_loss;
     Chart *m_norm;
     Chart *m_stepTime;
     std::map<int, Chart *> m_memory; ///< by rank
     std::array<bool, kMemoryCategories + 1> m_used{};
     bool m_hasProcessUsed = false;
-    std::optional<std::pair<double, double>> m_view;
+    bool m_hasReserve = false;
+    std::array<bool, kStepParts> m_usedParts{};
 };
 
 } // namespace shardscope::ui

@@ -77,7 +77,7 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     splitter->addWidget(buildEvents());
     splitter->setStretchFactor(0, 1);
     splitter->setCollapsible(0, false);
-    splitter->setSizes({600, 120});
+    splitter->setSizes({600, 88});
     return splitter;
 }
 
@@ -92,7 +92,6 @@ QWidget *LivePage::buildEvents()
     m_eventsView->setShowGrid(false);
     m_eventsView->verticalHeader()->hide();
     m_eventsView->verticalHeader()->setDefaultSectionSize(m_eventsView->fontMetrics().height() + 6);
-    m_eventsView->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     m_eventsView->horizontalHeader()->setStretchLastSection(true);
     m_eventsView->setMinimumHeight(64);
     return m_eventsView;
@@ -171,6 +170,8 @@ void LivePage::take(const LiveDelta &delta)
     m_position = delta.position;
     m_series.add(delta, catalog);
     m_events->add(delta.events, catalog);
+    if (!delta.events.empty())
+        m_eventsView->resizeColumnsToContents();
     refreshRanks();
     refreshCharts();
     refreshCards();

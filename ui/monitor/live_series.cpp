@@ -4,6 +4,7 @@
 #include <QCoreApplication>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace shardscope::ui {
 
@@ -251,6 +252,25 @@ std::array<bool, kMemoryCategories + 1> LiveSeries::usedCategories() const
         }
     }
     return used;
+}
+
+std::array<bool, kStepParts> LiveSeries::usedParts(const ChartData &stepTime)
+{
+    std::array<bool, kStepParts> used{};
+    for (size_t i = 0; i < kStepParts; ++i) {
+        const auto &column = stepTime.columns[i];
+        used[i] = std::any_of(column.begin(), column.end(), [](double ns) { return ns > 0; });
+    }
+    return used;
+}
+
+bool LiveSeries::hasReserve() const
+{
+    return std::any_of(m_samples.begin(), m_samples.end(), [](const auto &entry) {
+        const Samples &samples = entry.second;
+        return !std::equal(samples.allocated.begin(), samples.allocated.end(),
+                           samples.columns[kMemoryCategories + 1].begin(), std::greater_equal<>());
+    });
 }
 
 bool LiveSeries::hasProcessUsed() const

@@ -79,10 +79,14 @@ public:
     ChartData stepTime(std::optional<int> rank) const;
     /// Categories in order, rounding, reserved, process used (NaN where not measured).
     ChartData memory(int rank) const;
+    /// Parts of a step that are not zero throughout.
+    static std::array<bool, kStepParts> usedParts(const ChartData &stepTime);
     static constexpr size_t kMemoryColumns = kMemoryCategories + 3;
     /// Categories (and rounding, after them) that are not zero throughout, over all ranks.
     std::array<bool, kMemoryCategories + 1> usedCategories() const;
     bool hasProcessUsed() const;
+    /// The allocator keeps more than is allocated: not on a CPU, where it has no pool.
+    bool hasReserve() const;
 
 private:
     struct Samples

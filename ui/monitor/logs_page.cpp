@@ -260,7 +260,8 @@ void LogsPage::highlight()
     m_text->setExtraSelections(marks);
     m_hits->setText(wanted.isEmpty()                 ? QString()
                     : marks.size() >= kMaxHighlights ? tr("over %1 hits").arg(kMaxHighlights)
-                                                     : tr("%n hit(s)", nullptr, static_cast<int>(marks.size())));
+                    : marks.size() == 1              ? tr("1 hit")
+                                                     : tr("%1 hits").arg(marks.size()));
 }
 
 } // namespace shardscope::ui

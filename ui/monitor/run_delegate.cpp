@@ -15,7 +15,7 @@ namespace shardscope::ui {
 
 static constexpr int kMargin = 8;
 static constexpr int kIcon = 16;
-static constexpr int kSparkWidth = 56;
+static constexpr int kSparkWidth = 44;
 
 QString RunDelegate::iconName(int state)
 {
@@ -80,9 +80,9 @@ void RunDelegate::paint(QPainter *painter, const QStyleOptionViewItem &option, c
     const QRect inner = box.rect.adjusted(kMargin, kMargin, -kMargin, -kMargin);
     const int line = box.fontMetrics.height() + 1;
 
-    // On the selection's blue the icons of the dark theme are the readable ones.
-    const QIcon image = icon(iconName(state), selected ? darkPalette() : box.palette);
-    image.paint(painter, QRect(inner.left(), inner.top() + (line - kIcon) / 2, kIcon, kIcon));
+    const QColor tint = selected ? text : colors.state(static_cast<RunState>(state));
+    painter->drawPixmap(inner.left(), inner.top() + (line - kIcon) / 2,
+                        tintedIcon(iconName(state), tint, kIcon, widget->devicePixelRatioF()));
     QFont bold = box.font;
     bold.setBold(true);
     painter->setFont(bold);
@@ -101,12 +101,12 @@ void RunDelegate::paint(QPainter *painter, const QStyleOptionViewItem &option, c
     painter->setPen(muted);
     const QRect second(left, inner.top() + line, inner.right() - left, line);
     const QRect third = second.translated(0, line);
-    const QRectF spark(inner.right() - kSparkWidth, second.top() + 3, kSparkWidth, 2 * line - 6);
-    const int room = second.width() - kSparkWidth - 6;
-    painter->drawText(second, Qt::AlignVCenter | Qt::AlignLeft,
-                      box.fontMetrics.elidedText(RunListModel::speedLine(*run), Qt::ElideRight, room));
+    const QRectF spark(inner.right() - kSparkWidth, second.top() + 3, kSparkWidth, line - 6);
+    painter->drawText(
+        second, Qt::AlignVCenter | Qt::AlignLeft,
+        box.fontMetrics.elidedText(RunListModel::speedLine(*run), Qt::ElideRight, second.width() - kSparkWidth - 6));
     painter->drawText(third, Qt::AlignVCenter | Qt::AlignLeft,
-                      box.fontMetrics.elidedText(RunListModel::memoryLine(*run), Qt::ElideRight, room));
+                      box.fontMetrics.elidedText(RunListModel::memoryLine(*run), Qt::ElideRight, third.width()));
     drawSparkline(painter, spark, index.data(RunListModel::LossTailRole).value<QList<double>>(),
                   selected ? text : colors.accent);
 }

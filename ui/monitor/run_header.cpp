@@ -81,7 +81,7 @@ QString askedText(const nlohmann::json &resolved)
     add(textAt(resolved, "model", "preset"));
     const QString ranks = textAt(resolved, "parallel", "ranks");
     if (!ranks.isEmpty())
-        parts << RunHeader::tr("%n rank(s)", nullptr, ranks.toInt());
+        parts << (ranks == QLatin1String("1") ? RunHeader::tr("1 rank") : RunHeader::tr("%1 ranks").arg(ranks));
     add(textAt(resolved, "parallel", "strategy"));
     add(textAt(resolved, "precision", "compute"));
     add(textAt(resolved, "parallel", "device"));
@@ -126,7 +126,7 @@ void RunHeader::readRecord(const run::RunFolder &folder)
 void RunHeader::showState()
 {
     const QString name = RunDelegate::iconName(static_cast<int>(m_runState));
-    m_icon->setPixmap(icon(name, palette()).pixmap(QSize(16, 16), devicePixelRatioF()));
+    m_icon->setPixmap(tintedIcon(name, Colors::of(palette()).state(m_runState), 16, devicePixelRatioF()));
 }
 
 void RunHeader::changeEvent(QEvent *event)

@@ -17,7 +17,7 @@ RunWatcherWorker::RunWatcherWorker(const QString &runsDirectory)
     qRegisterMetaType<std::shared_ptr<const RunList>>("std::shared_ptr<const shardscope::ui::RunList>");
     m_timer.setInterval(kTickMs);
     connect(&m_timer, &QTimer::timeout, this, &RunWatcherWorker::tick);
-    connect(&m_files, &QFileSystemWatcher::directoryChanged, this, &RunWatcherWorker::lookAtAll);
+    connect(&m_files, &QFileSystemWatcher::directoryChanged, this, &RunWatcherWorker::onDirectoryChanged);
 }
 
 void RunWatcherWorker::start()
@@ -74,9 +74,16 @@ void RunWatcherWorker::lookAtAll()
     publish(std::move(runs));
 }
 
+void RunWatcherWorker::onDirectoryChanged()
+{
+    m_eager = kEagerTicks; // a new folder is a run only when its files are there, and of those nothing tells
+    lookAtAll();
+}
+
 void RunWatcherWorker::tick()
 {
-    if (++m_ticks >= kQuietTicks) {
+    m_eager = std::max(0, m_eager - 1);
+    if (++m_ticks >= kQuietTicks || m_eager > 0) {
         lookAtAll();
         return;
     }

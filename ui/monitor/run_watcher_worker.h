@@ -15,6 +15,7 @@ class RunWatcherWorker : public QObject
     Q_OBJECT
 public:
     static constexpr int kTickMs = 1000;
+    static constexpr int kEagerTicks = 5;  ///< of looking at all after the directory has changed
     static constexpr int kQuietTicks = 10; ///< between looks at runs that are neither visible nor alive
 
     explicit RunWatcherWorker(const QString &runsDirectory);
@@ -29,6 +30,7 @@ Q_SIGNALS:
     void listed(std::shared_ptr<const shardscope::ui::RunList> runs);
 
 private:
+    void onDirectoryChanged();
     void tick();
     void watch();
     void publish(RunList runs);
@@ -40,6 +42,7 @@ private:
     QSet<QString> m_visible;
     RunList m_runs;
     int m_ticks = 0;
+    int m_eager = 0;          ///< ticks left
     bool m_published = false; ///< an empty list is said once too
 };
 

@@ -17,6 +17,7 @@ StatCard::StatCard(const QString &caption, const QString &toolTip, QWidget *pare
     m_value->setFont(large);
     m_value->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_detail->setMinimumHeight(m_detail->fontMetrics().height());
+    m_detail->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     for (QLabel *label : {m_caption, m_value, m_detail})
         label->setTextFormat(Qt::PlainText);
     setToolTip(toolTip);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// shardscope --render as a user calls it: pictures without a display, and exit codes.
+#include "core/run/run_status.h"
+#include "recording_fixture.h"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+namespace shardscope {
+
+struct Outcome
+{
+    int exitCode = -1;
+    std::string output;
+};
+
+static Outcome shardscopeWith(const std::string &arguments)
+{
+    const std::string command = "env -u DISPLAY -u WAYLAND_DISPLAY -u QT_QPA_PLATFORM '" +
+                                std::string(getenv("SHARDSCOPE_BIN")) + "/shardscope' " + arguments + " 2>&1";
+    Outcome outcome;
+    FILE *pipe = popen(command.c_str(), "r");
+    std::array<char, 4096> buffer;
+    while (pipe && fgets(buffer.data(), buffer.size(), pipe))
+        outcome.output += buffer.data();
+    const int status = pclose(pipe);
+    outcome.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return outcome;
+}
+
+/// Width and height of a PNG, from its header.
+static std::pair<int, int> sizeOfPng(const std::filesystem::path &path)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::array<unsigned char, 24> head{};
+    file.read(reinterpret_cast<char *>(head.data()), head.size());
+    if (!file || head[1] != 'P' || head[2] != 'N' || head[3] != 'G')
+        return {0, 0};
+    const auto number = [&head](size_t at) {
+        return head[at] << 24 | head[at + 1] << 16 | head[at + 2] << 8 | head[at + 3];
+    };
+    return {number(16), number(20)};
+}
+
+class Render : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        const run::RunFolder folder(m_folder.path() / "a run");
+        ASSERT_TRUE(test::writeFixtureRecording(folder.root()));
+        run::RunStatus status;
+        status.state = RunState::Done;
+        status.attempt = 1;
+        ASSERT_TRUE(run::writeStatus(folder, status));
+    }
+    std::string quoted(const std::string &name) const { return "'" + (m_folder.path() / name).string() + "'"; }
+
+    test::TemporaryFolder m_folder;
+};
+
+TEST_F(Render, DrawsEachPageInTheWantedSize)
+{
+    for (const char *page : {"live", "timeline", "memory"}) {
+        const Outcome outcome = shardscopeWith(quoted("a run") + " --render " + page + " --out " + quoted("x.png") +
+                                               " --size 900x600 --scale 1.5 --theme dark");
+        ASSERT_EQ(outcome.exitCode, 0) << page << ": " << outcome.output;
+        EXPECT_EQ(sizeOfPng(m_folder.path() / "x.png"), (std::pair{1350, 900})) << page;
+        std::filesystem::remove(m_folder.path() / "x.png");
+    }
+}
+
+TEST_F(Render, RefusesWhatIsWrong)
+{
+    const std::string run = quoted("a run");
+    EXPECT_EQ(shardscopeWith(run + " --render nothing --out x.png").exitCode, 2);
+    EXPECT_EQ(shardscopeWith(run + " --render live").exitCode, 2);
+    EXPECT_EQ(shardscopeWith("--render live --out x.png").exitCode, 2);
+    EXPECT_EQ(shardscopeWith(run + " --render live --out x.png --size 10").exitCode, 2);
+    const Outcome noRun = shardscopeWith(quoted("no run") + " --render live --out " + quoted("x.png"));
+    EXPECT_EQ(noRun.exitCode, 2);
+    EXPECT_NE(noRun.output.find("no run"), std::string::npos);
+    const Outcome noFolder = shardscopeWith(run + " --render live --out " + quoted("none/x.png"));
+    EXPECT_EQ(noFolder.exitCode, 1);
+    EXPECT_NE(noFolder.output.find("can't be written"), std::string::npos);
+    EXPECT_EQ(shardscopeWith("--help").exitCode, 0);
+}
+
+} // namespace shardscope

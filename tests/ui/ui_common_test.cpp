@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/common/chart.h"
+#include "ui/common/chart_legend.h"
+#include "ui/common/chart_table.h"
+#include "ui/common/chart_ticker.h"
+#include "ui/common/colors.h"
+#include "ui/common/custom_plot.h"
+#include "ui/common/selection.h"
+#include "ui/common/text.h"
+#include "ui/common/theme.h"
+
+#include <QAbstractItemModelTester>
+#include <QApplication>
+#include <QClipboard>
+#include <QFontMetrics>
+#include <QSignalSpy>
+#include <QTest>
+#include <QToolButton>
+#include <cmath>
+
+using namespace shardscope;
+using namespace shardscope::ui;
+
+static ChartSeries layer(const QString &name, int color)
+{
+    return {.name = name, .color = [color](const Colors &colors) { return colors.series(color); }, .stacked = true};
+}
+
+class UiCommonTest : public QObject
+{
+    Q_OBJECT
+private Q_SLOTS:
+    void selectionEmitsOnChangesOnly()
+    {
+        Selection selection;
+        QSignalSpy range(&selection, &Selection::rangeChanged);
+        QSignalSpy any(&selection, &Selection::changed);
+        selection.setRange(TimeRange{50, 20});
+        QCOMPARE(selection.range()->startNs, 20);
+        QCOMPARE(selection.range()->endNs, 50);
+        selection.setRange(TimeRange{20, 50});
+        QCOMPARE(range.count(), 1);
+        selection.setRange(TimeRange{30, 30});
+        QVERIFY(!selection.range());
+        selection.setRanks({3, 1, 3});
+        QCOMPARE(selection.ranks(), (std::vector<int>{1, 3}));
+        QVERIFY(selection.includesRank(3));
+        QVERIFY(!selection.includesRank(2));
+        selection.clear();
+        QVERIFY(selection.includesRank(2));
+        QCOMPARE(any.count(), 4);
+    }
+
+    void axisTextsAreRoundInTheirUnit()
+    {
+        QCOMPARE(roundTickStep(ChartUnit::Bytes, 700e6), std::exp2(29));
+        QCOMPARE(roundTickStep(ChartUnit::Number, 0.034), 0.02);
+        QCOMPARE(roundTickStep(ChartUnit::Seconds, 50), 60.0);
+        QCOMPARE(roundTickStep(ChartUnit::Number, 0), 1.0);
+        QCOMPARE(axisText(ChartUnit::Seconds, 150), QStringLiteral("2:30"));
+        QCOMPARE(axisText(ChartUnit::Seconds, 3720), QStringLiteral("1:02:00"));
+        QCOMPARE(axisText(ChartUnit::Bytes, 1536.0 * 1024 * 1024), QStringLiteral("1.50 GiB"));
+        QCOMPARE(axisText(ChartUnit::Share, 0.125), QStringLiteral("12.5 %"));
+        QCOMPARE(axisText(ChartUnit::Number, std::nan("")), QStringLiteral("—"));
+    }
+
+    void notMeasuredIsADash()
+    {
+        QCOMPARE(bytesText(std::optional<int64_t>()), QStringLiteral("—"));
+        QCOMPARE(bytesText(std::optional<int64_t>(0)), QStringLiteral("0 B"));
+        QCOMPARE(lossText(std::nan("")), QStringLiteral("NaN"));
+    }
+
+    /// WCAG's contrast of two colours, at least 1.
+    static double contrast(const QColor &a, const QColor &b)
+    {
+        const auto linear = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
+        const auto luminance = [&](const QColor &c) {
+            return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
+        };
+        const double high = std::max(luminance(a), luminance(b));
+        const double low = std::min(luminance(a), luminance(b));
+        return (high + 0.05) / (low + 0.05);
+    }
+
+    void textsCanBeReadInBothThemes()
+    {
+        for (const QPalette &palette : {lightPalette(), darkPalette()}) {
+            const Colors &colors = Colors::of(palette);
+            QCOMPARE(palette.color(QPalette::Window), colors.page);
+            for (const QColor &text :
+                 {colors.text, colors.muted, colors.accent, colors.good, colors.warning, colors.bad}) {
+                QVERIFY2(contrast(text, colors.card) >= 4.5, qPrintable(text.name()));
+                QVERIFY2(contrast(text, colors.page) >= 4.5, qPrintable(text.name()));
+            }
+            QVERIFY(contrast(palette.color(QPalette::Highlight), palette.color(QPalette::HighlightedText)) >= 4.5);
+        }
+    }
+
+    void categoriesDifferFromEachOther()
+    {
+        const Colors &colors = Colors::of(lightPalette());
+        std::vector<QColor> all;
+        for (size_t i = 0; i < kMemoryCategories; ++i)
+            all.push_back(colors.category(static_cast<MemoryCategory>(i)));
+        all.push_back(colors.rounding());
+        for (size_t i = 0; i < all.size(); ++i) {
+            QVERIFY(contrast(Colors::onFill(all[i]), all[i]) >= 3.0);
+            for (size_t j = i + 1; j < all.size(); ++j)
+                QVERIFY2(all[i] != all[j], qPrintable(all[i].name()));
+        }
+    }
+
+    void digitsAreEquallyWide()
+    {
+        const QFontMetricsF metrics(QApplication::font());
+        for (char digit = '1'; digit <= '9'; ++digit)
+            QCOMPARE(metrics.horizontalAdvance(QLatin1Char(digit)), metrics.horizontalAdvance(QLatin1Char('0')));
+    }
+
+    void themeSwitches()
+    {
+        Theme theme;
+        QSignalSpy changed(&theme, &Theme::changed);
+        theme.setMode(Theme::Mode::Dark);
+        QVERIFY(Colors::of(QApplication::palette()).dark);
+        theme.setMode(Theme::Mode::Light);
+        QVERIFY(!Colors::of(QApplication::palette()).dark);
+        QVERIFY(changed.count() >= 1);
+        QCOMPARE(Theme::modeOf(Theme::textOf(Theme::Mode::Dark)), Theme::Mode::Dark);
+    }
+
+    void chartFollowsTheTheme()
+    {
+        Theme theme;
+        theme.setMode(Theme::Mode::Light);
+        Chart chart(QStringLiteral("Memory"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setSeries({layer(QStringLiteral("a"), 0)});
+        chart.setData({0, 1}, {{1, 2}});
+        chart.resize(400, 300);
+        const QRgb light = chart.image().pixel(2, 2);
+        theme.setMode(Theme::Mode::Dark);
+        QApplication::processEvents();
+        const QRgb dark = chart.image().pixel(2, 2);
+        QVERIFY(qGray(light) > 200);
+        QVERIFY(qGray(dark) < 80);
+        theme.setMode(Theme::Mode::Light);
+    }
+
+    void chartStacksAndHides()
+    {
+        Chart chart(QStringLiteral("Memory"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setYAxis(QStringLiteral("Bytes"), ChartUnit::Bytes);
+        chart.setSeries({layer(QStringLiteral("a"), 0), layer(QStringLiteral("b"), 1)});
+        chart.setData({0, 1, 2}, {{10, 20, 30}, {1, std::nan(""), 3}});
+        QVERIFY(chart.plot()->yAxis->range().upper > 33);
+        QCOMPARE(chart.plot()->yAxis->range().lower, 0.0);
+        auto *legend = chart.findChild<ChartLegend *>();
+        const auto buttons = legend->findChildren<QToolButton *>();
+        QCOMPARE(buttons.size(), 2);
+        buttons[0]->click();
+        QVERIFY(chart.plot()->yAxis->range().upper < 10);
+        QVERIFY(!chart.readout(2).contains(QLatin1String("30 B")));
+        QVERIFY(chart.readout(2).contains(QLatin1String("3 B")));
+        QCOMPARE(chart.csv(), QStringLiteral("Time (s),a (bytes),b (bytes)\n0,10,1\n1,20,\n2,30,3\n"));
+    }
+
+    void chartIsWorkedByMouseAndKeys()
+    {
+        Chart chart(QStringLiteral("Loss"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setSeries({{.name = QStringLiteral("loss"), .color = [](const Colors &c) { return c.series(0); }}});
+        chart.setData({0, 100}, {{3, 2}});
+        chart.resize(600, 300);
+        chart.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&chart));
+        QApplication::processEvents();
+        QCustomPlot *plot = chart.plot();
+        QSignalSpy brushed(&chart, &Chart::brushed);
+        QSignalSpy picked(&chart, &Chart::picked);
+        const auto at = [plot](double x) { return QPoint(int(plot->xAxis->coordToPixel(x)), plot->height() / 2); };
+        QTest::mousePress(plot, Qt::LeftButton, {}, at(20));
+        QTest::mouseMove(plot, at(50));
+        QTest::mouseMove(plot, at(60));
+        QTest::mouseRelease(plot, Qt::LeftButton, {}, at(60));
+        QCOMPARE(brushed.count(), 1);
+        QVERIFY(std::abs(brushed[0][0].toDouble() - 20) < 1);
+        QVERIFY(std::abs(brushed[0][1].toDouble() - 60) < 1);
+        QTest::mouseClick(plot, Qt::LeftButton, {}, at(30));
+        QCOMPARE(picked.count(), 1);
+        QTest::keyClick(plot, Qt::Key_Plus);
+        QVERIFY(plot->xAxis->range().size() < 90);
+        QTest::keyClick(plot, Qt::Key_Home);
+        QCOMPARE(plot->xAxis->range().size(), 100.0);
+    }
+
+    void chartTableIsAGoodModel()
+    {
+        ChartTableModel model({{QStringLiteral("x"), ChartUnit::Seconds, {0, 1}},
+                               {QStringLiteral("a, \"b\""), ChartUnit::Bytes, {1024, std::nan("")}}});
+        QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+        QCOMPARE(model.index(0, 1).data().toString(), QStringLiteral("1.00 KiB"));
+        QCOMPARE(model.csv(), QStringLiteral("x (s),\"a, \"\"b\"\" (bytes)\"\n0,1024\n1,\n"));
+    }
+};
+
+QTEST_MAIN(UiCommonTest)
+#include "ui_common_test.moc"

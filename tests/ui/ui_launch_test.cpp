@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config/registry.h"
+#include "core/shapes/known_models.h"
+#include "ui/launch/command_line.h"
+#include "ui/launch/field.h"
+#include "ui/launch/launch_check.h"
+#include "ui/launch/new_run_dialog.h"
+#include "ui/launch/run_form.h"
+#include "ui/launch/run_launcher.h"
+
+#include <QComboBox>
+#include <QFile>
+#include <QLabel>
+#include <QLineEdit>
+#include <QLocale>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+#include <unistd.h>
+
+using namespace shardscope;
+using namespace shardscope::ui;
+
+class UiLaunchTest : public QObject
+{
+    Q_OBJECT
+private Q_SLOTS:
+    void initTestCase() { QLocale::setDefault(QLocale(QLocale::German)); }
+
+    void commandLineSaysWhatTheFormSays()
+    {
+        config::RunConfiguration configuration;
+        configuration.model.preset = "tiny";
+        configuration.parallel.ranks = 2;
+        configuration.parallel.shareDevice = true;
+        configuration.optimizer.learningRate = 0.0003;
+        configuration.run.name = "not repeated";
+        const QStringList arguments = runArguments(configuration, QStringLiteral("/runs/a b"));
+        QCOMPARE(arguments.mid(0, 3),
+                 (QStringList{QStringLiteral("run"), QStringLiteral("--out"), QStringLiteral("/runs/a b")}));
+        const QString line = shellLine(QStringLiteral("shardscope-cli"), arguments);
+        QVERIFY(line.contains(QLatin1String("--out '/runs/a b'")));
+        QVERIFY(line.contains(QLatin1String("--preset tiny")));
+        QVERIFY(line.contains(QLatin1String("--ranks 2")));
+        QVERIFY(line.contains(QLatin1String("--share-device")));
+        QVERIFY2(line.contains(QLatin1String("--set optimizer.learning_rate=0.0003")), qPrintable(line));
+        QVERIFY(!line.contains(QLatin1String("not repeated")));
+    }
+
+    void shellQuotesWhatItMust()
+    {
+        QCOMPARE(shellQuoted(QStringLiteral("plain-1.5/x")), QStringLiteral("plain-1.5/x"));
+        QCOMPARE(shellQuoted(QStringLiteral("it's")), QStringLiteral("'it'\\''s'"));
+        QCOMPARE(shellQuoted(QStringLiteral("")), QStringLiteral("''"));
+        QCOMPARE(shellQuoted(QStringLiteral("größe")), QStringLiteral("'größe'"));
+    }
+
+    void everyKeyOfTheRegistryIsInTheForm()
+    {
+        RunForm form(shapes::knownModels());
+        for (const config::Key &key : config::keys())
+            QVERIFY2(form.field(key.path), key.path.data());
+        std::vector<config::Problem> problems;
+        const config::RunConfiguration configuration = form.configuration(problems);
+        QVERIFY2(problems.empty(), problems.empty() ? "" : problems.front().message.c_str());
+        QVERIFY(config::changedKeys(configuration).empty());
+    }
+
+    void numbersAreReadInCNotationUnderAnyLocale()
+    {
+        RunForm form(shapes::knownModels());
+        auto *rate = qobject_cast<QLineEdit *>(form.field("optimizer.learning_rate")->editor());
+        rate->clear();
+        QTest::keyClicks(rate, QStringLiteral("0.0003"));
+        std::vector<config::Problem> problems;
+        QCOMPARE(form.configuration(problems).optimizer.learningRate, 0.0003);
+        QVERIFY(problems.empty());
+        rate->setText(QStringLiteral("0,0003"));
+        form.configuration(problems);
+        QCOMPARE(problems.size(), size_t(1));
+        // The words are those of --set.
+        config::RunConfiguration other;
+        QCOMPARE(problems[0].message, config::setKey(other, "optimizer.learning_rate", "0,0003").error().text);
+    }
+
+    void problemsStandUnderTheirField()
+    {
+        RunForm form(shapes::knownModels());
+        form.show();
+        form.showProblems({{"train.steps", "too many"}, {"train.seed", "negative"}});
+        const auto labels = form.findChildren<QLabel *>();
+        const auto shows = [&labels](const QString &text) {
+            return std::any_of(labels.begin(), labels.end(),
+                               [&](const QLabel *label) { return label->text() == text && label->isVisible(); });
+        };
+        QVERIFY(shows(QStringLiteral("too many")));
+        QVERIFY(shows(QStringLiteral("negative"))); // below the fold, which opens
+        form.showProblems({});
+        QVERIFY(!shows(QStringLiteral("too many")));
+    }
+
+    void missingDataAndTakenFoldersAreTold()
+    {
+        QTemporaryDir folder;
+        config::RunConfiguration configuration;
+        configuration.data.path = (folder.path() + QStringLiteral("/no such file")).toStdString();
+        LaunchFacts facts = lookAtDisk(configuration, 32000, folder.path() + QStringLiteral("/new"));
+        QCOMPARE(facts.problems.size(), size_t(1));
+        QCOMPARE(facts.problems[0].key, std::string("data.path"));
+        QVERIFY(facts.problems[0].message.find("no such file") != std::string::npos);
+
+        QFile text(folder.path() + QStringLiteral("/text.txt"));
+        QVERIFY(text.open(QIODevice::WriteOnly));
+        text.write(QByteArray(20000, 'a'));
+        text.close();
+        configuration.data.path = text.fileName().toStdString();
+        facts = lookAtDisk(configuration, 32000, folder.path()); // exists, and is not empty
+        QCOMPARE(facts.problems.size(), size_t(1));
+        QCOMPARE(facts.problems[0].key, std::string("run.name"));
+        facts = lookAtDisk(configuration, 32000, folder.path() + QStringLiteral("/new"));
+        QVERIFY(facts.problems.empty());
+        QVERIFY(!facts.data.isEmpty());
+    }
+
+    void launchIsOffWhileSomethingIsWrong()
+    {
+        QTemporaryDir folder;
+        QFile text(folder.path() + QStringLiteral("/text.txt"));
+        QVERIFY(text.open(QIODevice::WriteOnly));
+        text.write(QByteArray(20000, 'a'));
+        text.close();
+        NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
+        dialog.form()->field("data.path")->setText(text.fileName());
+        QVERIFY(!dialog.launchButton()->isEnabled()); // the data are not known yet
+        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QVERIFY(dialog.commandLine().startsWith(QLatin1String("shardscope-cli run --out ")));
+        dialog.form()->field("train.steps")->setText(QStringLiteral("-1"));
+        QVERIFY(!dialog.launchButton()->isEnabled());
+        dialog.form()->field("train.steps")->setText(QStringLiteral("20"));
+        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        dialog.form()->field("data.path")->setText(QStringLiteral("/nowhere/at all"));
+        QTest::qWait(1500);
+        QVERIFY(!dialog.launchButton()->isEnabled());
+    }
+
+    /// A stand-in for the command line: only what the launcher sees of it matters here.
+    static QString script(const QTemporaryDir &folder, const QByteArray &body)
+    {
+        QFile file(folder.path() + QStringLiteral("/cli ") + QString::number(body.size()));
+        if (!file.open(QIODevice::WriteOnly))
+            qFatal("no script");
+        file.write("#!/bin/sh\n" + body);
+        file.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+        return file.fileName();
+    }
+
+    void launcherTellsWhenTheRunIsThere()
+    {
+        QTemporaryDir folder;
+        qputenv("XDG_CACHE_HOME", folder.path().toLocal8Bit());
+        const QString run = folder.path() + QStringLiteral("/the run");
+        RunLauncher launcher;
+        QSignalSpy started(&launcher, &RunLauncher::started);
+        launcher.launch(
+            script(folder, "mkdir -p \"$1\"; ps -o sid= -p $$ > \"$1/sid\"; echo {} > \"$1/state.json\"; sleep 1"),
+            {run}, run);
+        QVERIFY(launcher.isLaunching());
+        QVERIFY(started.wait());
+        QCOMPARE(started[0][0].toString(), run);
+        QVERIFY(!launcher.isLaunching());
+        QFile sid(run + QStringLiteral("/sid"));
+        QVERIFY(sid.open(QIODevice::ReadOnly));
+        QVERIFY(sid.readAll().trimmed().toLongLong() != getsid(0)); // a closed terminal does not reach it
+    }
+
+    void launcherRepeatsWhatTheCommandLineSays()
+    {
+        QTemporaryDir folder;
+        qputenv("XDG_CACHE_HOME", folder.path().toLocal8Bit());
+        RunLauncher launcher;
+        QSignalSpy failed(&launcher, &RunLauncher::failed);
+        launcher.launch(script(folder, "echo 'shardscope-cli: no worker' >&2; exit 2"), {},
+                        folder.path() + QStringLiteral("/run"));
+        QVERIFY(failed.wait());
+        QCOMPARE(failed[0][0].toString(), QStringLiteral("shardscope-cli: no worker"));
+        launcher.launch(folder.path() + QStringLiteral("/no program"), {}, folder.path() + QStringLiteral("/run"));
+        QTRY_COMPARE(failed.count(), 2);
+    }
+};
+
+QTEST_MAIN(UiLaunchTest)
+#include "ui_launch_test.moc"

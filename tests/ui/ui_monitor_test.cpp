@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/clock.h"
+#include "core/run/run_status.h"
+#include "core/run/user_notes.h"
+#include "recording_fixture.h"
+#include "ui/common/paths.h"
+#include "ui/monitor/events_model.h"
+#include "ui/monitor/failure_card.h"
+#include "ui/monitor/live_data.h"
+#include "ui/monitor/live_series.h"
+#include "ui/monitor/log_tail.h"
+#include "ui/monitor/run_files.h"
+#include "ui/monitor/run_list_model.h"
+#include "ui/monitor/run_status_line.h"
+#include "ui/monitor/run_watcher.h"
+
+#include <QAbstractItemModelTester>
+#include <QSignalSpy>
+#include <QTest>
+#include <cmath>
+#include <csignal>
+
+using namespace shardscope;
+using namespace shardscope::ui;
+
+static run::RunFolder makeRun(const std::filesystem::path &root, RunState state, int64_t startedNs)
+{
+    const run::RunFolder folder(root);
+    std::filesystem::create_directories(root);
+    run::RunStatus status;
+    status.state = state;
+    status.attempt = 1;
+    status.startedNs = startedNs;
+    status.step = 3;
+    status.steps = 10;
+    status.loss = 8.41;
+    status.lossTail = {9, 8.8, 8.41};
+    status.tokensPerSecond = 18234;
+    if (!run::writeStatus(folder, status))
+        qFatal("no state.json");
+    return folder;
+}
+
+class UiMonitorTest : public QObject
+{
+    Q_OBJECT
+private Q_SLOTS:
+    void runListKeepsItsRows()
+    {
+        test::TemporaryFolder temporary;
+        RunList runs;
+        for (int i = 0; i < 4; ++i)
+            runs.push_back(run::summarize(makeRun(temporary.path() / std::to_string(i), RunState::Done, i), 0));
+        RunListModel model;
+        QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+        model.update({runs[2], runs[1]});
+        const QPersistentModelIndex one = model.indexOf(fromPath(runs[1].folder.root()));
+        QCOMPARE(one.row(), 1);
+        model.update({runs[3], runs[1], runs[2], runs[0]});
+        QCOMPARE(model.rowCount(), 4);
+        QCOMPARE(one.row(), 1);
+        QCOMPARE(model.index(2).data(RunListModel::FolderRole).toString(), fromPath(runs[2].folder.root()));
+        model.update({runs[0], runs[1]});
+        QCOMPARE(model.rowCount(), 2);
+        QCOMPARE(one.row(), 1);
+        model.update({});
+        QCOMPARE(model.rowCount(), 0);
+        QVERIFY(!one.isValid());
+    }
+
+    void runListTellsItsFigures()
+    {
+        test::TemporaryFolder temporary;
+        run::RunSummary summary = run::summarize(makeRun(temporary.path() / "r", RunState::Done, 1), 0);
+        summary.status.peakAllocatedBytes = int64_t{3} << 30;
+        summary.status.exposedCommunicationShare = 0.31;
+        QCOMPARE(RunListModel::speedLine(summary), QStringLiteral("8.4100 · 18.2 k tok/s"));
+        QCOMPARE(RunListModel::memoryLine(summary), QStringLiteral("3.00 GiB · 31.0 % exposed"));
+    }
+
+    void watcherSeesRunsComeChangeAndGo()
+    {
+        test::TemporaryFolder temporary;
+        const auto runs = temporary.path() / "ein Ordner" / "runs"; // not there yet
+        RunWatcher watcher(fromPath(runs));
+        QSignalSpy changed(&watcher, &RunWatcher::changed);
+        QVERIFY(changed.wait());
+        QVERIFY(watcher.runs()->empty());
+        const run::RunFolder folder = makeRun(runs / "first", RunState::Done, realtimeNs());
+        watcher.refresh();
+        QTRY_COMPARE(watcher.runs()->size(), size_t(1));
+        makeRun(runs / "second", RunState::Done, realtimeNs());
+        QTRY_COMPARE(watcher.runs()->size(), size_t(2)); // inotify tells, no refresh()
+        watcher.setVisible({fromPath(folder.root())});
+        makeRun(folder.root(), RunState::Failed, 1);
+        QTRY_VERIFY(std::any_of(watcher.runs()->begin(), watcher.runs()->end(),
+                                [](const auto &run) { return run.status.state == RunState::Failed; }));
+        std::filesystem::remove_all(folder.root());
+        QTRY_COMPARE(watcher.runs()->size(), size_t(1));
+        const run::RunFolder elsewhere = makeRun(temporary.path() / "elsewhere", RunState::Done, 5);
+        watcher.addRun(fromPath(elsewhere.root()));
+        QTRY_COMPARE(watcher.runs()->size(), size_t(2));
+    }
+
+    void renamingWritesUserNotes()
+    {
+        test::TemporaryFolder temporary;
+        const run::RunFolder folder = makeRun(temporary.path() / "run", RunState::Done, 1);
+        bool done = false;
+        renameRun(this, fromPath(folder.root()), QStringLiteral("  größer "), [&done](const Result<> &result) {
+            QVERIFY(result.has_value());
+            done = true;
+        });
+        QTRY_VERIFY(done);
+        QCOMPARE(run::readUserNotes(folder)->shownName, std::string("größer"));
+    }
+
+    void liveSeriesFollowsARun()
+    {
+        test::TemporaryFolder temporary;
+        test::FixtureOptions options;
+        options.steps = 6;
+        options.slowRank = 1;
+        QVERIFY(test::writeFixtureRecording(temporary.path() / "run", options).has_value());
+        Result<store::Recording> recording = store::Recording::open(temporary.path() / "run");
+        QVERIFY(recording.has_value());
+        LiveSeries series;
+        const auto first = loadLive(*recording, {}, {});
+        QVERIFY(first.has_value());
+        series.add(**first, *recording->catalog());
+        QCOMPARE(series.ranks(), (std::vector<int>{0, 1}));
+        QCOMPARE(series.loss().x.size(), size_t(6));
+        QCOMPARE(series.lastStep()->second, int64_t(5));
+        // The parts of each step sum to its wall time.
+        const ChartData all = series.stepTime(std::nullopt);
+        for (size_t i = 0; i < all.x.size(); ++i) {
+            double sum = 0;
+            for (const auto &column : all.columns)
+                sum += column[i];
+            const StepPoint *slowest = series.step({1, static_cast<int64_t>(i)}, std::nullopt);
+            QCOMPARE(sum, static_cast<double>(slowest->wallNs()));
+        }
+        // Memory adds up to the fixture's peak.
+        const ChartData memory = series.memory(0);
+        double peak = 0;
+        for (size_t i = 0; i < memory.x.size(); ++i) {
+            double sum = 0;
+            for (size_t c = 0; c <= kMemoryCategories; ++c)
+                sum += memory.columns[c][i];
+            peak = std::max(peak, sum);
+        }
+        QCOMPARE(peak, static_cast<double>(test::fixturePeakBytes(options)));
+        // Reading on from where it was adds no sample twice.
+        const size_t samples = memory.x.size();
+        const auto again = loadLive(*recording, (*first)->position, {});
+        series.add(**again, *recording->catalog());
+        QCOMPARE(series.memory(0).x.size(), samples);
+        QCOMPARE(series.loss().x.size(), size_t(6));
+        QCOMPARE(series.stepAt(-1.0)->second, int64_t(0));
+    }
+
+    void manySamplesAreThinnedToTheirPeaks()
+    {
+        store::Catalog catalog;
+        catalog.processes.resize(1);
+        catalog.processes[0].rank = 0;
+        LiveDelta delta;
+        store::MemoryColumns memory;
+        memory.process = 0;
+        const size_t count = LiveSeries::kMaxSamples * 5;
+        for (size_t i = 0; i < count; ++i) {
+            memory.timeNs.push_back(static_cast<int64_t>(i) * 1000);
+            const int64_t bytes = i == 7777 ? 1000000 : static_cast<int64_t>(i % 100);
+            for (auto &column : memory.categoryBytes)
+                column.push_back(0);
+            memory.categoryBytes[0].back() = bytes;
+            memory.roundingBytes.push_back(0);
+            memory.allocatedBytes.push_back(bytes);
+            memory.reservedBytes.push_back(2000000);
+            memory.processUsedBytes.push_back(-1);
+        }
+        delta.memory.push_back(memory);
+        LiveSeries series;
+        series.add(delta, catalog);
+        const ChartData data = series.memory(0);
+        QVERIFY(data.x.size() <= LiveSeries::kMaxSamples);
+        QVERIFY(std::is_sorted(data.x.begin(), data.x.end()));
+        QCOMPARE(*std::max_element(data.columns[0].begin(), data.columns[0].end()), 1000000.0);
+        QVERIFY(!series.hasProcessUsed());
+        QVERIFY(series.usedCategories()[0]);
+        QVERIFY(!series.usedCategories()[1]);
+    }
+
+    void eventsStandNewestFirst()
+    {
+        store::Catalog catalog;
+        catalog.processes.resize(2);
+        catalog.processes[1].rank = 1;
+        EventsModel model;
+        QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+        model.add({{.process = 0, .timeNs = 1'000'000'000, .kind = EventKind::Command, .text = "pause"}}, catalog);
+        model.add({{.process = 1, .timeNs = 61'000'000'000, .step = 7, .kind = EventKind::Nan, .text = "loss"}},
+                  catalog);
+        QCOMPARE(model.rowCount(), 2);
+        QCOMPARE(model.index(0, EventsModel::Time).data().toString(), QStringLiteral("1:01"));
+        QCOMPARE(model.index(0, EventsModel::Who).data().toString(), QStringLiteral("Rank 1"));
+        QCOMPARE(model.index(1, EventsModel::Who).data().toString(), QStringLiteral("Supervisor"));
+        QCOMPARE(model.eventAt(0).step, std::optional<int64_t>(7));
+    }
+
+    void logTailFollowsAndKeepsCharactersWhole()
+    {
+        test::TemporaryFolder temporary;
+        QFile log(fromPath(temporary.path() / "rank-0.log"));
+        LogTail tail;
+        QString text;
+        QSignalSpy failed(&tail, &LogTail::failed);
+        connect(&tail, &LogTail::added, this, [&text](const QString &more) { text += more + u'\n'; });
+        connect(&tail, &LogTail::reset, this, [&text] { text.clear(); });
+        tail.follow(log.fileName());
+        QVERIFY(failed.wait()); // not there yet, and it says so
+        QVERIFY(log.open(QIODevice::WriteOnly | QIODevice::Unbuffered));
+        log.write("first\nhalf of an \xc3");
+        QTRY_COMPARE(text, QStringLiteral("first\n"));
+        log.write("\xa4\nlast\n");
+        QTRY_COMPARE(text, QStringLiteral("first\nhalf of an ä\nlast\n"));
+        log.resize(0);
+        log.seek(0);
+        log.write("anew\n");
+        QTRY_COMPARE(text, QStringLiteral("anew\n"));
+    }
+
+    void failureCardSaysWhoAndWhatToDo()
+    {
+        run::RunStatus status;
+        status.state = RunState::Failed;
+        status.failure = run::RunFailure{.rank = 1, .signal = SIGKILL, .exitCode = {}, .text = ""};
+        QVERIFY(FailureCard::headline(status).contains(QLatin1String("Rank 1")));
+        QVERIFY(FailureCard::headline(status).contains(QLatin1String("SIGKILL")));
+        QVERIFY(FailureCard::advice(status).contains(QLatin1String("memory")));
+        status.checkpointStep = 40;
+        QVERIFY(FailureCard::advice(status).contains(QLatin1String("step 40")));
+        status.failure->signal.reset();
+        status.failure->text = "CUDA out of memory. Tried to allocate 2 GiB";
+        QVERIFY(FailureCard::advice(status).contains(QLatin1String("micro-batch")));
+        status.state = RunState::Lost;
+        QVERIFY(FailureCard::headline(status).contains(QLatin1String("lost")));
+    }
+
+    void lastLinesOfALongLog()
+    {
+        test::TemporaryFolder temporary;
+        const auto path = temporary.path() / "log";
+        QFile log(fromPath(path));
+        QVERIFY(log.open(QIODevice::WriteOnly));
+        for (int i = 0; i < 5000; ++i)
+            log.write(QByteArray::number(i) + "\n");
+        log.close();
+        QCOMPARE(lastLines(path, 3), QStringLiteral("4997\n4998\n4999"));
+        QCOMPARE(lastLines(temporary.path() / "none", 3), QString());
+    }
+
+    void statusLineCountsDown()
+    {
+        run::RunStatus status;
+        status.state = RunState::Running;
+        status.step = 214;
+        status.steps = 1000;
+        status.tokensPerSecond = 18200;
+        status.stepNs = 1'000'000'000;
+        QCOMPARE(RunStatusLine::progressText(status), QStringLiteral("step 214/1000 · 18.2 k tok/s · ETA 13 min 06 s"));
+    }
+};
+
+QTEST_MAIN(UiMonitorTest)
+#include "ui_monitor_test.moc"
