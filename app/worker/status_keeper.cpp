@@ -87,9 +87,9 @@ void StatusKeeper::stepDone(const train::StepReport &report)
             static_cast<double>(report.result.tokens * m_worldSize) * 1e9 / static_cast<double>(report.stepNs);
     const train::StepFigures &figures = report.figures;
     m_status.peakAllocatedBytes = figures.peakAllocatedBytes;
-    if (figures.exposedCommunicationNs && figures.stepNs.value_or(0) > 0)
+    if (figures.exposedCommunicationNs && figures.ofNs.value_or(0) > 0)
         m_status.exposedCommunicationShare =
-            static_cast<double>(*figures.exposedCommunicationNs) / static_cast<double>(*figures.stepNs);
+            static_cast<double>(*figures.exposedCommunicationNs) / static_cast<double>(*figures.ofNs);
 }
 
 void StatusKeeper::checkpointWritten(int64_t step)

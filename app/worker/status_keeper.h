@@ -24,7 +24,7 @@ public:
     StatusKeeper &operator=(const StatusKeeper &) = delete;
 
     void running(int64_t stepsDone);
-    void stepDone(const train::StepReport &report, const train::StepFigures &figures);
+    void stepDone(const train::StepReport &report);
     void checkpointWritten(int64_t step);
     void finish(RunState state, std::optional<run::RunFailure> failure = std::nullopt);
 

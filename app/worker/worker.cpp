@@ -44,9 +44,8 @@ private:
     Result<int> train();
     train::JobIdentity identity() const;
     void report(const control::RankMessage &message);
-    train::StepFigures newestFigures(int64_t step) const;
     void logStep(const train::StepReport &report);
-    train::StepFigures figuresUpTo(int64_t step) const;
+    train::StepFigures newestFigures(int64_t step) const;
     tl::expected<int, Failure> end(const tl::expected<int, Failure> &outcome);
 
     const Arguments &m_arguments;
@@ -167,19 +166,6 @@ void RankRun::report(const control::RankMessage &message)
     }
 }
 
-/// The recorder knows a step's figures a moment after its end (with a device, about a second): those of the newest step
-/// that has them.
-train::StepFigures RankRun::newestFigures(int64_t step) const
-{
-    constexpr int64_t kStepsBack = 60; // the recorder keeps 64
-    for (int64_t number = step; number > 0 && number > step - kStepsBack; --number) {
-        const collect::StepFigures figures = m_recorder->figuresOf(number);
-        if (figures.wallNs)
-            return {figures.peakAllocatedBytes, figures.exposedCommunicationNs, figures.wallNs};
-    }
-    return {};
-}
-
 void RankRun::logStep(const train::StepReport &report)
 {
     if (m_environment.rank == 0) {
@@ -193,20 +179,20 @@ void RankRun::logStep(const train::StepReport &report)
         spdlog::info("{}", line);
     }
     if (m_keeper)
-        m_keeper->stepDone(report, newestFigures(report.number));
+        m_keeper->stepDone(report);
 }
 
-/// The newest figures that the recorder has of this step or one before.
-train::StepFigures RankRun::figuresUpTo(int64_t step) const
+/// The newest figures that the recorder has of this step or one before: with a device they come about a second late.
+train::StepFigures RankRun::newestFigures(int64_t step) const
 {
     static constexpr int64_t kRemembered = 64; // steps that the recorder answers for
     train::StepFigures newest;
-    for (int64_t known = step; known > 0 && known > step - kRemembered && !newest.stepNs; --known) {
+    for (int64_t known = step; known > 0 && known > step - kRemembered && !newest.ofNs; --known) {
         const collect::StepFigures figures = m_recorder->figuresOf(known);
         if (!newest.peakAllocatedBytes)
             newest.peakAllocatedBytes = figures.peakAllocatedBytes;
         newest.exposedCommunicationNs = figures.exposedCommunicationNs;
-        newest.stepNs = figures.exposedCommunicationNs ? figures.wallNs : std::nullopt;
+        newest.ofNs = figures.exposedCommunicationNs ? figures.wallNs : std::nullopt;
     }
     return newest;
 }

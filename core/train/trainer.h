@@ -22,12 +22,12 @@
 
 namespace shardscope::train {
 
-/// What somebody who measures knows of an ended step; for the step's message.
+/// What the recorder knows of the newest step that it has measured: a device's records come about a second late.
 struct StepFigures
 {
     std::optional<int64_t> peakAllocatedBytes;
     std::optional<int64_t> exposedCommunicationNs;
-    std::optional<int64_t> ofNs; ///< duration of the step that they are of, where it is an earlier one
+    std::optional<int64_t> ofNs; ///< duration of the step whose communication that is
 };
 
 /// A step as the loop knows it once its values are there.
