@@ -51,7 +51,9 @@ target_include_directories(shardscope_torch SYSTEM INTERFACE ${site_packages}/to
 target_compile_definitions(shardscope_torch INTERFACE USE_C10D_GLOO USE_C10D_NCCL)
 set(torch_lib ${site_packages}/torch/lib)
 file(GLOB nvidia_lib ${site_packages}/nvidia/*/lib)
-target_link_libraries(shardscope_torch INTERFACE -Wl,--no-as-needed ${torch_lib}/libtorch.so ${torch_lib}/libtorch_cpu.so
+# libtorch.so exports parts of an older libstdc++ that was linked into it (std::filesystem among them, whose remove_all
+# crashes here): the system's libstdc++ must come before it in the order of look-up.
+target_link_libraries(shardscope_torch INTERFACE -Wl,--no-as-needed -lstdc++ ${torch_lib}/libtorch.so ${torch_lib}/libtorch_cpu.so
   ${torch_lib}/libtorch_cuda.so ${torch_lib}/libc10.so ${torch_lib}/libc10_cuda.so ${cu13}/lib/libcudart.so.13 -Wl,--as-needed)
 list(JOIN nvidia_lib ":" nvidia_rpath)
 target_link_options(shardscope_torch INTERFACE "-Wl,-rpath,${torch_lib}:${nvidia_rpath}" "-Wl,-rpath-link,${torch_lib}:${nvidia_rpath}")
