@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real processes: alone, as ranks, under torchrun; stopped by signals and resumed.
+#include "core/base/file.h"
+#include "core/files/checkpoint_folder.h"
+#include "core/run/run_status.h"
+#include "tests/worker/worker_fixture.h"
+
+#include <csignal>
+#include <sqlite3.h>
+
+using namespace shardscope;
+using namespace shardscope::testing;
+using ::testing::HasSubstr;
+
+namespace {
+
+class WorkerRun : public WorkerFixture
+{
+protected:
+    run::RunStatus status() const { return run::readStatus(run::RunFolder(m_run)).value(); }
+
+    /// Losses as the recording of a rank has them.
+    std::vector<double> recordedLosses(int attempt, int rank) const
+    {
+        std::vector<double> losses;
+        sqlite3 *database = nullptr;
+        const auto path = run::RunFolder(m_run).rankDatabase(attempt, rank);
+        EXPECT_EQ(::sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK) << path;
+        sqlite3_stmt *rows = nullptr;
+        ::sqlite3_prepare_v2(database, "SELECT loss FROM step ORDER BY number", -1, &rows, nullptr);
+        while (::sqlite3_step(rows) == SQLITE_ROW)
+            losses.push_back(::sqlite3_column_double(rows, 0));
+        ::sqlite3_finalize(rows);
+        ::sqlite3_close(database);
+        return losses;
+    }
+};
+
+TEST_F(WorkerRun, AloneWithALocaleOfDecimalCommas)
+{
+    auto german = environment();
+    german["LC_ALL"] = german["LANG"] = "de_DE.UTF-8";
+    Program program(command({"--set", "train.steps=5", "--set", "optimizer.learning_rate=0.0005"}), german, log());
+    ASSERT_EQ(program.wait(), 0) << program.output();
+    EXPECT_THAT(program.output(), HasSubstr("step 5/5  loss "));
+    EXPECT_EQ(status().state, RunState::Done);
+    EXPECT_EQ(status().step, 5);
+    const auto losses = recordedLosses(1, 0);
+    ASSERT_EQ(losses.size(), 5U);
+    EXPECT_EQ(losses.back(), status().loss);
+    EXPECT_TRUE(std::filesystem::exists(m_run / "run.json"));
+    EXPECT_TRUE(std::filesystem::exists(m_run / "attempt-1/config.json"));
+}
+
+TEST_F(WorkerRun, TwoRanksRecordTheSameLosses)
+{
+    const int port = freePort();
+    Program second(command({"--set", "train.steps=4"}), environment(1, 2, port), log(1));
+    Program first(command({"--set", "train.steps=4"}), environment(0, 2, port), log(0));
+    ASSERT_EQ(first.wait(), 0) << first.output();
+    ASSERT_EQ(second.wait(), 0) << second.output();
+    const auto losses = recordedLosses(1, 0);
+    EXPECT_EQ(losses.size(), 4U);
+    EXPECT_EQ(losses, recordedLosses(1, 1));
+    EXPECT_TRUE(std::filesystem::exists(m_run / "attempt-1/rank-1.flight"));
+}
+
+TEST_F(WorkerRun, SigtermLeavesACheckpointAndResumeGoesOnInTheNextAttempt)
+{
+    Program program(command({"--set", "train.steps=100000"}), environment(), log());
+    ASSERT_TRUE(program.waitForOutput("step 3/100000")) << program.output();
+    program.signal(SIGTERM);
+    ASSERT_EQ(program.wait(), 0) << program.output();
+    const auto newest = files::CheckpointFolder(m_run / "checkpoints").newest();
+    ASSERT_TRUE(newest) << program.output();
+    EXPECT_EQ(status().state, RunState::Done);
+    EXPECT_EQ(status().step, newest->step);
+    EXPECT_EQ(status().checkpointStep, newest->step);
+
+    const std::string steps = fmt::format("train.steps={}", newest->step + 2);
+    Program again(command({"--set", steps, "--resume"}), environment(), log());
+    ASSERT_EQ(again.wait(), 0) << again.output();
+    EXPECT_THAT(again.output(), HasSubstr(fmt::format("Going on from step {}", newest->step)));
+    EXPECT_EQ(status().attempt, 2);
+    EXPECT_EQ(status().step, newest->step + 2);
+    EXPECT_EQ(recordedLosses(2, 0).size(), 2U);
+}
+
+TEST_F(WorkerRun, InterruptedFromTheKeyboardEndsWith130)
+{
+    Program program(command({"--set", "train.steps=100000"}), environment(), log());
+    ASSERT_TRUE(program.waitForOutput("step 2/100000")) << program.output();
+    program.signal(SIGINT);
+    EXPECT_EQ(program.wait(), 130) << program.output();
+    EXPECT_TRUE(files::CheckpointFolder(m_run / "checkpoints").newest());
+}
+
+TEST_F(WorkerRun, ARankThatDiesEndsTheOtherWithAReason)
+{
+    const int port = freePort();
+    Program second(command({"--set", "train.steps=100000"}), environment(1, 2, port), log(1));
+    Program first(command({"--set", "train.steps=100000"}), environment(0, 2, port), log(0));
+    ASSERT_TRUE(first.waitForOutput("step 2/100000")) << first.output() << second.output();
+    second.signal(SIGKILL);
+    EXPECT_EQ(first.wait(), 1) << first.output();
+    EXPECT_THAT(first.output(), HasSubstr("lost its connection to another rank"));
+    EXPECT_EQ(status().state, RunState::Failed);
+    EXPECT_THAT(status().failure.value().text, HasSubstr("lost its connection"));
+}
+
+TEST_F(WorkerRun, TorchrunStartsItUnchanged)
+{
+    const char *deps = std::getenv("SHARDSCOPE_DEPS");
+    const auto torchrun = std::filesystem::path(deps ? deps : ".deps") / "venv/bin/torchrun";
+    if (!std::filesystem::exists(torchrun))
+        GTEST_SKIP() << torchrun << " is missing (packaging/setup.sh puts it there)";
+    std::vector<std::string> all = {torchrun.string(),         "--no-python", "--nproc-per-node", "2", "--master-port",
+                                    std::to_string(freePort())};
+    const auto worker = command({"--set", "train.steps=4"});
+    all.insert(all.end(), worker.begin(), worker.end());
+    Program program(all, environment(), log());
+    ASSERT_EQ(program.wait(120), 0) << program.output();
+    EXPECT_EQ(status().state, RunState::Done);
+    EXPECT_EQ(recordedLosses(1, 0).size(), 4U);
+    EXPECT_EQ(recordedLosses(1, 0), recordedLosses(1, 1));
+}
+
+} // namespace
