@@ -93,17 +93,15 @@ std::optional<MemoryPeak> readMemoryPeak(SourceFile &file, const Catalog &catalo
     DatabaseFile::Access access(file.database, nullptr);
     SQLite::Database &database = access.database();
     file.readStepNumbers(database);
-    // The device's memory is the scarce one; a run on the CPU has the host's alone.
+    // The device's memory is the scarce one; a run on the CPU has the host's alone. By the step's id and not by its
+    // time: a peak is timed by the host, which runs ahead of the device that times the step.
     const std::string sql = fmt::format(
         "SELECT {} FROM memory WHERE process_id = ? AND is_step_peak = 1 {} ORDER BY place = 'device' DESC, place = "
         "'host' DESC, allocated_bytes DESC, time_ns LIMIT 1",
-        kColumns,
-        stepNumber ? "AND step_id IN (SELECT step_id FROM step WHERE process_id = ? AND number = ?) AND time_ns >= "
-                     "(SELECT start_ns FROM step WHERE process_id = ? AND number = ?)"
-                   : "");
+        kColumns, stepNumber ? "AND step_id IN (SELECT step_id FROM step WHERE process_id = ? AND number = ?)" : "");
     Query query(database, sql);
     if (stepNumber)
-        query.bind(processId, processId, *stepNumber, processId, *stepNumber);
+        query.bind(processId, processId, *stepNumber);
     else
         query.bind(processId);
     if (!query.next())

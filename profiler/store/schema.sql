@@ -213,6 +213,7 @@ CREATE TABLE memory (
   device_used_bytes   INTEGER           -- NVML
 );
 CREATE INDEX memory_time ON memory (time_ns);
+CREATE INDEX memory_step_peak ON memory (step_id) WHERE is_step_peak = 1;
 
 CREATE TABLE memory_peak (       -- unit × category in a sample that is a step's peak
   memory_id  INTEGER NOT NULL,

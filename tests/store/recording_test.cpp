@@ -232,6 +232,38 @@ TEST_F(RecordingTest, ThePeakByUnitAndCategory)
     EXPECT_FALSE(*none);
 }
 
+TEST_F(RecordingTest, ThePeakOfAStepIsFoundWhereTheHostRanAhead)
+{
+    std::filesystem::create_directories(run() / "attempt-1");
+    auto writer = Writer::open(run() / "attempt-1" / "rank-0.sqlite");
+    ASSERT_TRUE(writer) << writer.error().text;
+    writer->put(ProcessRow{.rank = 0, .startedNs = 1});
+    for (int64_t number = 1; number <= 3; ++number) {
+        writer->put(StepRow{.stepId = number, .number = number, .startNs = number * 1000}); // of the device
+        writer->add(MemoryRow{.memoryId = number,
+                              .timeNs = number * 10, // of the host
+                              .stepId = number,
+                              .isStepPeak = true,
+                              .allocatedBytes = number * 100});
+        writer->add(MemoryPeakRow{.memoryId = number, .bytes = number * 100});
+    }
+    ASSERT_TRUE(writer->close());
+    const Recording recording = open();
+    const auto peak = recording.memoryPeak(recording.catalog()->rankProcess(1, 0), 2);
+    ASSERT_TRUE(peak) << peak.error().text;
+    ASSERT_TRUE(*peak);
+    EXPECT_EQ((*peak)->allocatedBytes, 200);
+    ASSERT_EQ((*peak)->cells.size(), 1u);
+    EXPECT_EQ((*peak)->cells[0].bytes, 200);
+    // A step's peak is looked up, not searched among all samples.
+    SQLite::Database database(rank(0).string());
+    SQLite::Statement plan(database,
+                           "EXPLAIN QUERY PLAN SELECT * FROM memory WHERE process_id = 1 AND is_step_peak = 1 AND "
+                           "step_id IN (SELECT step_id FROM step WHERE process_id = 1 AND number = 2)");
+    ASSERT_TRUE(plan.executeStep());
+    EXPECT_THAT(plan.getColumn(3).getString(), HasSubstr("memory_step_peak"));
+}
+
 TEST_F(RecordingTest, EventsAndMetrics)
 {
     write();
