@@ -18,40 +18,58 @@ void StepRetention::stepBegan(int64_t stepId, int64_t startNs)
         return;
     }
     m_lastSeenId = stepId;
-    if (m_firstSteps < m_keepFirst) {
-        ++m_firstSteps;
+    const Step step{stepId, {startNs, startNs}};
+    if (static_cast<int64_t>(m_first.size()) < m_keepFirst) {
+        m_first.push_back(step);
         return;
     }
-    if (!m_fromNs) {
-        m_fromNs = startNs;
-        m_doneToNs = startNs;
+    if (!m_from) {
+        m_from = step.starts;
+        m_doneToHostNs = startNs;
     }
-    m_steps.push_back({stepId, startNs});
+    m_steps.push_back(step);
 }
 
 void StepRetention::correctStart(int64_t stepId, int64_t startNs)
 {
-    const auto step =
-        std::find_if(m_steps.rbegin(), m_steps.rend(), [&](const Step &one) { return one.stepId == stepId; });
-    if (step == m_steps.rend())
+    for (std::deque<Step> *steps : {&m_steps, &m_first}) {
+        const auto step =
+            std::find_if(steps->rbegin(), steps->rend(), [&](const Step &one) { return one.stepId == stepId; });
+        if (step == steps->rend())
+            continue;
+        step->starts.deviceNs = startNs;
+        // While nothing was deleted, the oldest of these is where the first steps end.
+        if (steps == &m_steps && m_firstDeletedId == 0 && stepId == m_steps.front().stepId)
+            m_from->deviceNs = startNs;
         return;
-    step->startNs = startNs;
-    // While nothing was deleted, the oldest of these is where the first steps end.
-    if (m_firstDeletedId == 0 && stepId == m_steps.front().stepId) {
-        m_fromNs = startNs;
-        m_doneToNs = startNs;
     }
 }
 
-bool StepRetention::tighten()
+StepRetention::Tightened StepRetention::tighten()
 {
     // The running step does not count: it can't be deleted.
-    const auto finished = static_cast<int64_t>(m_steps.size()) - 1;
-    const int64_t kept = m_keepSteps == 0 ? finished : std::min(m_keepSteps, finished);
-    if (kept <= 1)
-        return false;
-    m_keepSteps = std::max<int64_t>(kept * 3 / 4, 1);
-    return true;
+    const auto fewer = [this] {
+        const auto finished = static_cast<int64_t>(m_steps.size()) - 1;
+        const int64_t kept = m_keepSteps == 0 ? finished : std::min(m_keepSteps, finished);
+        if (kept <= 1)
+            return false;
+        m_keepSteps = std::max<int64_t>(kept * 3 / 4, 1);
+        return true;
+    };
+    if (fewer())
+        return Tightened::FewerSteps;
+    m_keepFirst = 0;
+    if (m_first.empty())
+        return Tightened::Nothing;
+    m_from = m_first.front().starts;
+    m_doneToHostNs = m_from->hostNs;
+    m_steps.insert(m_steps.begin(), m_first.begin(), m_first.end());
+    m_first.clear();
+    // Where steps after them are deleted already, all of them go at once: what is deleted stays one range.
+    m_keepSteps = 0;
+    if (m_firstDeletedId != 0 || !fewer())
+        m_keepSteps = 1;
+    return Tightened::FirstSteps;
 }
 
 std::optional<StepRetention::Deletion> StepRetention::due() const
@@ -60,18 +78,22 @@ std::optional<StepRetention::Deletion> StepRetention::due() const
     if (m_keepSteps == 0 || finished <= m_keepSteps)
         return std::nullopt;
     const auto surplus = static_cast<size_t>(finished - m_keepSteps);
-    return Deletion{*m_fromNs, m_doneToNs, m_steps[surplus].startNs, m_steps.front().stepId,
-                    m_steps[surplus - 1].stepId};
+    const int64_t firstId = m_steps.front().stepId;
+    return Deletion{.from = *m_from,
+                    .to = m_steps[surplus].starts,
+                    .newFromHostNs = m_doneToHostNs,
+                    .oldestStepId = m_firstDeletedId == 0 ? firstId : std::min(m_firstDeletedId, firstId),
+                    .firstStepId = firstId,
+                    .lastStepId = m_steps[surplus - 1].stepId};
 }
 
 void StepRetention::done(const Deletion &deletion)
 {
     while (!m_steps.empty() && m_steps.front().stepId <= deletion.lastStepId)
         m_steps.pop_front();
-    m_doneToNs = deletion.toNs;
-    if (m_firstDeletedId == 0)
-        m_firstDeletedId = deletion.firstStepId;
-    m_lastDeletedId = deletion.lastStepId;
+    m_doneToHostNs = deletion.to.hostNs;
+    m_firstDeletedId = deletion.oldestStepId;
+    m_lastDeletedId = std::max(m_lastDeletedId, deletion.lastStepId);
 }
 
 bool StepRetention::spansKept(int64_t stepId) const

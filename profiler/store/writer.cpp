@@ -2,12 +2,13 @@
 #include "profiler/store/writer.h"
 
 #include "core/base/clock.h"
+#include "profiler/store/deletion.h"
 #include "profiler/store/pending_rows.h"
 #include "profiler/store/schema.h"
 #include "profiler/store/sqlite_error.h"
 #include "profiler/store/step_retention.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -85,11 +86,13 @@ struct Writer::State
     FlushRow describeCommit() const;
     void writeRows(const FlushRow &flush);
     void applyRetention(std::optional<StepRetention::Deletion> &deletion);
-    void deleteSpans(const StepRetention::Deletion &deletion);
-    void deleteMemory(const StepRetention::Deletion &deletion);
+    void giveUpBulk();
     void notePeaks();
     void tightenIfTooLarge();
     int64_t usedBytes();
+    /// An event of the recording, each once.
+    enum class TooLarge { FewerSteps, FirstSteps, OldMetrics, Nothing };
+    void say(TooLarge what, std::string text);
 
     std::filesystem::path path;
     WriterOptions options;
@@ -99,10 +102,10 @@ struct Writer::State
     LastingRows lasting;
     BulkRows bulk;
     std::unordered_map<std::string, int64_t, StringHash, std::equal_to<>> names;
-    std::set<int64_t> lanes;
+    LaneClocks lanes;
     /// The step peak with the most bytes of each place: its units are kept.
     std::map<std::string, std::pair<int64_t, int64_t>> highestPeaks; ///< place → bytes, memory id
-    bool saidTooLarge = false;
+    std::set<TooLarge> said;
     int64_t nextFlushId = 1;
     int64_t droppedSinceCommit = 0;
     int64_t spansWritten = 0;
@@ -156,9 +159,10 @@ void Writer::State::readWhatIsThere()
     SQLite::Statement readNames(database, "SELECT name_id, text FROM name");
     while (readNames.executeStep())
         names.emplace(readNames.getColumn(1).getString(), readNames.getColumn(0).getInt64());
-    SQLite::Statement readLanes(database, "SELECT lane_id FROM lane");
+    SQLite::Statement readLanes(database, "SELECT lane_id, kind = 'thread' FROM lane");
     while (readLanes.executeStep())
-        lanes.insert(readLanes.getColumn(0).getInt64());
+        lanes[readLanes.getColumn(0).getInt64()] =
+            readLanes.getColumn(1).getInt() != 0 ? LaneClock::Host : LaneClock::Device;
     nextFlushId = database.execAndGet("SELECT ifnull(max(flush_id), 0) + 1 FROM flush").getInt64();
 }
 
@@ -199,7 +203,7 @@ void Writer::put(const DeviceRow &row)
 }
 void Writer::put(const LaneRow &row)
 {
-    m_state->lanes.insert(row.laneId);
+    m_state->lanes[row.laneId] = row.kind == LaneKind::Thread ? LaneClock::Host : LaneClock::Device;
     m_state->lasting.lanes.push_back(row);
 }
 void Writer::put(const UnitRow &row)
@@ -280,11 +284,11 @@ Result<> Writer::flush(int64_t droppedRecords)
         state.applyRetention(deletion);
         transaction.commit();
     } catch (const SQLite::Exception &exception) {
-        const int64_t lost = state.bulk.count();
-        state.droppedSinceCommit += lost;
-        state.recordsDropped += lost;
-        state.bulk = {};
+        state.giveUpBulk();
         return fail("{}", explain(state.path, exception));
+    } catch (const std::exception &exception) { // bad_alloc
+        state.giveUpBulk();
+        return fail("{} could not be written: {}.", state.path.string(), exception.what());
     }
     if (deletion)
         state.retention.done(*deletion);
@@ -295,6 +299,14 @@ Result<> Writer::flush(int64_t droppedRecords)
     state.lasting = {};
     state.bulk = {};
     return {};
+}
+
+void Writer::State::giveUpBulk()
+{
+    const int64_t lost = bulk.count();
+    droppedSinceCommit += lost;
+    recordsDropped += lost;
+    bulk = {};
 }
 
 FlushRow Writer::State::describeCommit() const
@@ -358,20 +370,42 @@ int64_t Writer::State::usedBytes()
     return (pages - free) * kPageBytes;
 }
 
+void Writer::State::say(TooLarge what, std::string text)
+{
+    if (!said.insert(what).second)
+        return;
+    lasting.events.push_back({.processId = options.processId,
+                              .timeNs = realtimeNs(),
+                              .kind = EventKind::Recording,
+                              .text = std::move(text)});
+}
+
+/// Gives up what is missed least first: spans of the newest steps but one, of the first steps, old metrics.
 void Writer::State::tightenIfTooLarge()
 {
-    if (options.retention.maxBytes <= 0 || usedBytes() <= options.retention.maxBytes || !retention.tighten())
+    if (options.retention.maxBytes <= 0 || usedBytes() <= options.retention.maxBytes)
         return;
-    if (saidTooLarge)
+    switch (retention.tighten()) {
+    case StepRetention::Tightened::FewerSteps:
+        say(TooLarge::FewerSteps, fmt::format("The recording has reached record.max_gib: fewer steps keep their spans "
+                                              "from now on (the newest {}). Every step keeps its sums.",
+                                              retention.keepSteps()));
         return;
-    saidTooLarge = true;
-    lasting.events.push_back(
-        {.processId = options.processId,
-         .timeNs = realtimeNs(),
-         .kind = EventKind::Recording,
-         .text = fmt::format("The recording has reached record.max_gib: fewer steps keep their spans from now on "
-                             "(the newest {}). Every step keeps its sums.",
-                             retention.keepSteps())});
+    case StepRetention::Tightened::FirstSteps:
+        say(TooLarge::FirstSteps, "The recording has reached record.max_gib with few steps: the first steps "
+                                  "(record.keep_first) don't keep their spans any longer. Every step keeps its sums.");
+        return;
+    case StepRetention::Tightened::Nothing:
+        break;
+    }
+    if (deleteOldestMetrics(database)) {
+        say(TooLarge::OldMetrics, "The recording has reached record.max_gib with the newest step alone: the oldest "
+                                  "metrics are deleted. Every step keeps its sums and its peak.");
+        return;
+    }
+    say(TooLarge::Nothing, "The recording is larger than record.max_gib and grows on: the newest step's spans, the "
+                           "last hour's metrics and the sums of all steps are left, and they stay. Give record.max_gib "
+                           "more.");
 }
 
 void Writer::State::applyRetention(std::optional<StepRetention::Deletion> &deletion)
@@ -379,37 +413,13 @@ void Writer::State::applyRetention(std::optional<StepRetention::Deletion> &delet
     deletion = retention.due();
     if (!deletion)
         return;
-    deleteSpans(*deletion);
-    deleteMemory(*deletion);
+    deleteSpans(database, lanes, *deletion);
+    std::vector<int64_t> peaksKept;
+    for (const auto &[place, peak] : highestPeaks)
+        peaksKept.push_back(peak.second);
+    deleteMemory(database, peaksKept, *deletion);
     database.exec(fmt::format("UPDATE step SET spans_kept = 0 WHERE step_id BETWEEN {} AND {}", deletion->firstStepId,
                               deletion->lastStepId));
-}
-
-void Writer::State::deleteSpans(const StepRetention::Deletion &deletion)
-{
-    // By lane, so that each is one range of the primary key. Late records of older steps go with them.
-    for (const char *table : {"span", "kernel"}) {
-        for (const int64_t lane : lanes) {
-            database.exec(fmt::format("DELETE FROM {} WHERE lane_id = {} AND start_ns >= {} AND start_ns < {}", table,
-                                      lane, deletion.fromNs, deletion.toNs));
-        }
-    }
-    database.exec(fmt::format("DELETE FROM collective WHERE enqueued_ns >= {} AND enqueued_ns < {}", deletion.fromNs,
-                              deletion.toNs));
-    database.exec(
-        fmt::format("DELETE FROM allocation WHERE freed_ns >= {} AND freed_ns < {}", deletion.fromNs, deletion.toNs));
-}
-
-void Writer::State::deleteMemory(const StepRetention::Deletion &deletion)
-{
-    std::vector<int64_t> kept;
-    for (const auto &[place, peak] : highestPeaks)
-        kept.push_back(peak.second);
-    database.exec(fmt::format("DELETE FROM memory_peak WHERE memory_id IN (SELECT memory_id FROM memory WHERE time_ns "
-                              ">= {} AND time_ns < {} AND is_step_peak = 1) AND memory_id NOT IN ({})",
-                              deletion.newFromNs, deletion.toNs, fmt::join(kept, ", ")));
-    database.exec(fmt::format("DELETE FROM memory WHERE time_ns >= {} AND time_ns < {} AND is_step_peak = 0",
-                              deletion.newFromNs, deletion.toNs));
 }
 
 Result<> Writer::close(int64_t droppedRecords)

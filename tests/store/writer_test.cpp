@@ -185,6 +185,57 @@ TEST_F(WriterTest, OldStepsLoseTheirSpansAndKeepTheirSums)
     EXPECT_EQ(integerOf("SELECT max(bytes) FROM memory_peak"), 1000);
 }
 
+/// On CUDA the host begins a step long before the device does: up to three steps here.
+TEST_F(WriterTest, AKeptStepKeepsWhatItsHostDidAheadOfTheDevice)
+{
+    constexpr int64_t kSteps = 12;
+    constexpr int64_t kThread = 1, kStream = 2;
+    Writer writer = open({.keepSteps = 3, .keepFirst = 2});
+    writer.put(LaneRow{.laneId = kThread, .kind = LaneKind::Thread, .name = "train thread"});
+    writer.put(LaneRow{.laneId = kStream, .kind = LaneKind::Stream, .name = "compute"});
+    for (int64_t id = 1; id <= kSteps; ++id) {
+        const int64_t hostNs = id * 100;
+        const int64_t deviceNs = hostNs + 50 + 20 * id;
+        StepRow step{.stepId = id, .number = id, .startNs = hostNs};
+        writer.put(step);
+        const auto span = [&](int64_t lane, int64_t startNs, int64_t spanId) {
+            SpanRow row = spanAt(writer, startNs, spanId);
+            row.laneId = lane;
+            row.stepId = id;
+            writer.add(row);
+        };
+        span(kThread, hostNs + 10, 2 * id);
+        span(kStream, deviceNs + 10, 2 * id + 1);
+        writer.add(KernelRow{.spanId = 2 * id + 1, .laneId = kStream, .startNs = deviceNs + 10});
+        writer.put(CollectiveRow{.collectiveId = id, .stepId = id, .enqueuedNs = hostNs + 20});
+        writer.add(AllocationRow{.bytes = id, .allocatedNs = hostNs + 30, .freedNs = hostNs + 40});
+        writer.add(MemoryRow{.memoryId = 2 * id, .timeNs = hostNs + 50, .stepId = id});
+        // The peak is what lived when the step began: it is timed a little before the step itself.
+        writer.add(MemoryRow{
+            .memoryId = 2 * id + 1, .timeNs = hostNs - 1, .stepId = id, .isStepPeak = true, .allocatedBytes = 500});
+        writer.add(MemoryPeakRow{.memoryId = 2 * id + 1, .bytes = 500});
+        ASSERT_TRUE(writer.flush());
+        // The device's times come a flush later.
+        step.startNs = deviceNs;
+        step.endNs = deviceNs + 100;
+        writer.put(step);
+    }
+    ASSERT_TRUE(writer.close());
+    for (int64_t id = 1; id <= kSteps; ++id) {
+        const bool kept = id <= 2 || id >= kSteps - 3;
+        const auto count = [&](const std::string &what) { return integerOf("SELECT count(*) FROM " + what); };
+        const std::string ofStep = fmt::format(" WHERE step_id = {}", id);
+        EXPECT_EQ(integerOf("SELECT spans_kept FROM step" + ofStep), kept) << "step " << id;
+        EXPECT_EQ(count("span" + ofStep + " AND lane_id = 1"), kept) << "step " << id;
+        EXPECT_EQ(count("span" + ofStep + " AND lane_id = 2"), kept) << "step " << id;
+        EXPECT_EQ(count(fmt::format("kernel WHERE span_id = {}", 2 * id + 1)), kept) << "step " << id;
+        EXPECT_EQ(count("collective" + ofStep), kept) << "step " << id;
+        EXPECT_EQ(count(fmt::format("allocation WHERE bytes = {}", id)), kept) << "step " << id;
+        EXPECT_EQ(count("memory" + ofStep + " AND is_step_peak = 0"), kept) << "step " << id;
+        EXPECT_EQ(count("memory_peak JOIN memory USING (memory_id)" + ofStep), kept || id == 1) << "step " << id;
+    }
+}
+
 TEST_F(WriterTest, AStepPutAgainLateStaysWithoutSpans)
 {
     Writer writer = open({.keepSteps = 1, .keepFirst = 0});
@@ -215,6 +266,43 @@ TEST_F(WriterTest, TheSizeLimitKeepsFewerSteps)
     EXPECT_EQ(integerOf("SELECT count(*) FROM span WHERE start_ns >= 9900"), 1001); // the newest is whole
     EXPECT_EQ(integerOf("SELECT count(*) FROM event WHERE kind = 'recording' AND text LIKE '%record.max_gib%'"), 1);
     EXPECT_EQ(integerOf("SELECT count(*) FROM step"), 100);
+}
+
+TEST_F(WriterTest, WithOneStepLeftTheFirstStepsGoAndThenOldMetrics)
+{
+    constexpr int64_t kMinuteNs = 60'000'000'000;
+    Writer writer = open({.keepSteps = 1, .keepFirst = 5, .maxBytes = 1 << 20});
+    for (int64_t number = 0; number < 10; ++number) {
+        writeStep(writer, number);
+        for (int64_t i = 0; i < 9000; ++i)
+            writer.add(spanAt(writer, number * 100 + 11, 10'000 * (number + 1) + i));
+        ASSERT_TRUE(writer.flush());
+    }
+    EXPECT_EQ(integerOf("SELECT sum(spans_kept) FROM step WHERE number < 8"), 0);
+    EXPECT_EQ(integerOf("SELECT count(*) FROM span WHERE start_ns < 800"), 0);
+    // Ten hours of metrics: some 4 MB.
+    const int64_t nameId = writer.nameId("power_watts");
+    for (int64_t minute = 0; minute < 600; ++minute) {
+        for (int64_t i = 0; i < 100; ++i)
+            writer.add(MetricRow{.timeNs = minute * kMinuteNs + i, .nameId = nameId, .value = 1});
+        ASSERT_TRUE(writer.flush());
+    }
+    EXPECT_LT(integerOf("SELECT count(*) FROM metric"), 30'000);
+    EXPECT_EQ(integerOf(fmt::format("SELECT count(*) FROM metric WHERE time_ns > {}", 540 * kMinuteNs)), 5999);
+    // And then nothing is left to be given up.
+    for (int64_t i = 0; i < 60'000; ++i)
+        writer.add(MetricRow{.timeNs = 600 * kMinuteNs + i, .nameId = nameId, .value = 1});
+    ASSERT_TRUE(writer.flush());
+    for (int64_t i = 0; i < 40; ++i)
+        ASSERT_TRUE(writer.flush());
+    ASSERT_TRUE(writer.close());
+    EXPECT_GE(integerOf("SELECT count(*) FROM metric"), 60'000);
+    const auto said = [&](const char *what) {
+        return integerOf(fmt::format("SELECT count(*) FROM event WHERE kind = 'recording' AND text LIKE '%{}%'", what));
+    };
+    EXPECT_EQ(said("record.keep_first"), 1);
+    EXPECT_EQ(said("oldest metrics"), 1);
+    EXPECT_EQ(said("grows on"), 1);
 }
 
 TEST_F(WriterTest, ForeignFilesAreNotTouched)
@@ -323,8 +411,8 @@ TEST(StepRetention, SaysADeletionAgainUntilItIsDone)
     ASSERT_TRUE(first);
     EXPECT_EQ(first->firstStepId, 2);
     EXPECT_EQ(first->lastStepId, 2);
-    EXPECT_EQ(first->fromNs, 200);
-    EXPECT_EQ(first->toNs, 300);
+    EXPECT_EQ(first->from.deviceNs, 200);
+    EXPECT_EQ(first->to.deviceNs, 300);
     retention.stepBegan(5, 500);
     const auto again = retention.due();
     ASSERT_TRUE(again);
@@ -350,8 +438,12 @@ TEST(StepRetention, TakesABetterStartWhenItComes)
     retention.stepBegan(4, 400);
     const auto deletion = retention.due();
     ASSERT_TRUE(deletion);
-    EXPECT_EQ(deletion->fromNs, 230);
-    EXPECT_EQ(deletion->toNs, 340);
+    EXPECT_EQ(deletion->from.deviceNs, 230);
+    EXPECT_EQ(deletion->to.deviceNs, 340);
+    // What the host did in them lies where the host was.
+    EXPECT_EQ(deletion->from.hostNs, 200);
+    EXPECT_EQ(deletion->to.hostNs, 300);
+    EXPECT_EQ(deletion->oldestStepId, 2);
 }
 
 } // namespace
