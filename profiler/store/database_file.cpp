@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -20,6 +22,8 @@ constexpr int kBusyTimeoutMs = 5000;
 /// Instructions of SQLite's machine between two looks at the token: well under a millisecond.
 constexpr int kCancelEvery = 20000;
 constexpr int kCopyTries = 5;
+/// Copying takes this share of the time at most.
+constexpr int kCopyShare = 10;
 
 std::filesystem::path logOf(const std::filesystem::path &database)
 {
@@ -39,6 +43,12 @@ std::string signatureOf(const std::filesystem::path &path)
         return "absent";
     const auto time = std::filesystem::last_write_time(path, error).time_since_epoch().count();
     return fmt::format("{}@{}", size, time);
+}
+
+/// By the rights in force, of files that exist. Opening them to find out would drop SQLite's locks.
+bool isReadOnly(const std::filesystem::path &path)
+{
+    return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT;
 }
 
 Result<> copyFile(const std::filesystem::path &from, const std::filesystem::path &to)
@@ -75,7 +85,31 @@ std::string DatabaseFile::signature() const
     return signatureOf(m_path) + "," + signatureOf(logOf(m_path));
 }
 
+bool DatabaseFile::folderIsWritable() const
+{
+    const std::string path = m_path.string();
+    return !isReadOnly(m_path.parent_path()) && !isReadOnly(path + "-shm") && !isReadOnly(path + "-wal");
+}
+
+bool DatabaseFile::copyIsDue() const
+{
+    if (signature() == m_copiedSignature)
+        return false;
+    // Without a log nobody writes any more.
+    std::error_code error;
+    return !std::filesystem::exists(logOf(m_path), error) || std::chrono::steady_clock::now() >= m_nextCopy;
+}
+
 Result<> DatabaseFile::copy()
+{
+    const auto start = std::chrono::steady_clock::now();
+    auto copied = copyOnce();
+    const auto now = std::chrono::steady_clock::now();
+    m_nextCopy = now + std::max<std::chrono::steady_clock::duration>(kCopyInterval, kCopyShare * (now - start));
+    return copied;
+}
+
+Result<> DatabaseFile::copyOnce()
 {
     std::error_code error;
     if (m_copyFolder.empty()) {
@@ -108,27 +142,29 @@ Result<> DatabaseFile::copy()
 
 tl::expected<void, FileError> DatabaseFile::prepare()
 {
-    if (!m_copyFolder.empty() && signature() != m_copiedSignature) {
+    const auto unreadable = [](std::string text) {
+        return tl::unexpected(FileError{FileTrouble::Unreadable, std::move(text)});
+    };
+    if (!m_copyFolder.empty() && copyIsDue()) {
         m_connection.reset();
         if (auto copied = copy(); !copied)
-            return tl::unexpected(FileError{FileTrouble::Unreadable, copied.error().text});
+            return unreadable(copied.error().text);
     }
-    try {
-        return checkVersion();
-    } catch (const SQLite::Exception &exception) {
-        // What SQLite says where it can't make or use the `-shm` of a database that has a log. Looking at the file
-        // first instead would drop the locks that this process may have on it.
-        const int code = exception.getErrorCode();
-        if (!m_copyFolder.empty() || (code != SQLITE_CANTOPEN && code != SQLITE_READONLY))
-            return tl::unexpected(FileError{FileTrouble::Unreadable, explain(m_path, exception)});
-    }
-    m_connection.reset();
-    if (auto copied = copy(); !copied)
-        return tl::unexpected(FileError{FileTrouble::Unreadable, copied.error().text});
-    try {
-        return checkVersion();
-    } catch (const SQLite::Exception &exception) {
-        return tl::unexpected(FileError{FileTrouble::Unreadable, explain(m_path, exception)});
+    for (bool again = true;; again = false) {
+        try {
+            return checkVersion();
+        } catch (const SQLite::Exception &exception) {
+            // What SQLite says where it can't make or use the `-shm` of a database that has a log.
+            const int code = exception.getErrorCode();
+            if (!again || !m_copyFolder.empty() || (code != SQLITE_CANTOPEN && code != SQLITE_READONLY))
+                return unreadable(explain(m_path, exception));
+        }
+        m_connection.reset();
+        // Where it may make it, it met a writer that was just opening or closing: the same once more.
+        if (folderIsWritable())
+            continue;
+        if (auto copied = copy(); !copied)
+            return unreadable(copied.error().text);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One database of a recording, opened for reading. A write-ahead log needs a writable `-shm` file beside it, and
 // `immutable=1` would lose what is still in the log: where the folder is not writable, database and log are copied to
-// a private folder and read there.
+// a private folder and read there. A log means that the writer goes on: copied again only now and then.
 #pragma once
 
 #include "core/base/result.h"
@@ -9,6 +9,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -42,8 +43,10 @@ public:
     /// What to open instead: the path, or that of the copy.
     const std::filesystem::path &readablePath() const { return m_readable; }
 
-    /// Finds a way to read it, and checks its kind and version. Again after a change: a copy is renewed.
+    /// Finds a way to read it, and checks its kind and version. Again after a change: a copy is renewed, but that of a
+    /// database that is still written no sooner than kCopyInterval after the last, nor than ten times what that took.
     tl::expected<void, FileError> prepare();
+    static constexpr std::chrono::seconds kCopyInterval{10};
 
     /// A connection for the length of a scope. Between scopes a database that is still written has none, so that its
     /// writer can close it into one file. Throws SQLite::Exception.
@@ -66,6 +69,10 @@ public:
 private:
     void open();
     Result<> copy();
+    Result<> copyOnce();
+    bool copyIsDue() const;
+    /// Whether SQLite may make and use what it needs beside the database.
+    bool folderIsWritable() const;
     tl::expected<void, FileError> checkVersion();
 
     std::filesystem::path m_path;
@@ -73,7 +80,8 @@ private:
     std::filesystem::path m_readable;
     std::filesystem::path m_copyFolder; ///< empty: none was needed
     std::string m_copiedSignature;
-    bool m_mayBeWritten = false; ///< it has a write-ahead log
+    std::chrono::steady_clock::time_point m_nextCopy; ///< while the database is written
+    bool m_mayBeWritten = false;                      ///< it has a write-ahead log
     std::unique_ptr<SQLite::Database> m_connection;
 };
 

@@ -2,6 +2,7 @@
 // Reading while another thread or process writes, and where the reader may not write.
 #include "profiler/store/recording.h"
 
+#include "profiler/store/database_file.h"
 #include "profiler/store/schema.h"
 #include "recording_fixture.h"
 
@@ -10,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <iostream>
+#include <optional>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -205,6 +208,112 @@ TEST_F(LiveTest, AReadOnlyFolderIsReadWithItsLog)
     std::filesystem::permissions(attempt, perms::owner_all);
     // The private copies are gone with their reader.
     EXPECT_TRUE(std::filesystem::is_empty(m_folder.path() / "cache" / "copies"));
+}
+
+/// What another process does in steps that this one asks for.
+class Helper
+{
+public:
+    explicit Helper(const std::function<bool(int step)> &work)
+    {
+        int ask[2], answer[2];
+        if (pipe(ask) != 0 || pipe(answer) != 0)
+            throw std::runtime_error("no pipes");
+        std::cout.flush();
+        m_child = fork();
+        if (m_child == 0) {
+            close(ask[1]);
+            char byte = 0;
+            for (int step = 0; read(ask[0], &byte, 1) == 1; ++step) {
+                byte = work(step) ? 'y' : 'n';
+                if (write(answer[1], &byte, 1) != 1)
+                    break;
+            }
+            _exit(0);
+        }
+        close(ask[0]);
+        close(answer[1]);
+        m_ask = ask[1];
+        m_answer = answer[0];
+    }
+    ~Helper()
+    {
+        close(m_ask);
+        close(m_answer);
+        waitpid(m_child, nullptr, 0);
+    }
+    bool next()
+    {
+        char byte = 'n';
+        return write(m_ask, &byte, 1) == 1 && read(m_answer, &byte, 1) == 1 && byte == 'y';
+    }
+
+private:
+    pid_t m_child = -1;
+    int m_ask = -1;
+    int m_answer = -1;
+};
+
+TEST_F(LiveTest, AReadOnlyFolderThatIsWrittenIsNotCopiedAtEveryLook)
+{
+    if (geteuid() != 0)
+        GTEST_SKIP() << "needs two users: one that writes and one that may only read";
+    using std::filesystem::perms;
+    std::filesystem::permissions(m_folder.path(), perms::all);
+    std::optional<test::LiveFixture> live; // of the other process
+    Helper writer([&](int step) {
+        if (step == 0) {
+            auto started = test::LiveFixture::start(run(), {.ranks = 1});
+            if (!started)
+                return false;
+            live.emplace(std::move(*started));
+        }
+        if (step < 3)
+            return live->writeStep().has_value();
+        return live->finish().has_value();
+    });
+    ASSERT_TRUE(writer.next());
+    // Where the writer's `-shm` can be read, SQLite needs no copy: as if it were on another machine.
+    for (const char *name : {"rank-0.sqlite-shm", "supervisor.sqlite-shm"})
+        std::filesystem::permissions(run() / "attempt-1" / name, perms::none);
+
+    struct AsNobody
+    {
+        AsNobody() { done = seteuid(65534) == 0; }
+        ~AsNobody() { done = seteuid(0) == 0; }
+        bool done;
+    } user;
+    ASSERT_TRUE(user.done);
+    const auto stepsOf = [](const Recording &recording) {
+        const auto steps = recording.steps(recording.catalog()->rankProcess(1, 0));
+        return steps ? static_cast<int>(steps->size()) : -1;
+    };
+    Recording recording = open();
+    EXPECT_EQ(stepsOf(recording), 1);
+    ASSERT_TRUE(writer.next());
+    ASSERT_TRUE(recording.refresh());
+    EXPECT_EQ(stepsOf(recording), 1) << "it was copied again within " << DatabaseFile::kCopyInterval.count() << " s";
+    ASSERT_TRUE(writer.next());
+    ASSERT_TRUE(writer.next());
+    ASSERT_TRUE(recording.refresh());
+    EXPECT_EQ(stepsOf(recording), 3) << "the end of a run is read at once";
+}
+
+/// A writer that opens or closes its database can be in a reader's way for a moment.
+TEST_F(LiveTest, AMomentWithoutTheDatabaseDoesNotMeanACopy)
+{
+    ASSERT_TRUE(test::writeFixtureRecording(run(), {.ranks = 1}));
+    const auto database = run() / "attempt-1" / "rank-0.sqlite";
+    const auto away = run() / "away.sqlite";
+    std::filesystem::rename(database, away);
+    DatabaseFile file(database, m_folder.path() / "cache");
+    const auto prepared = file.prepare();
+    ASSERT_FALSE(prepared);
+    EXPECT_EQ(prepared.error().trouble, FileTrouble::Unreadable);
+    std::filesystem::rename(away, database);
+    EXPECT_TRUE(file.prepare());
+    EXPECT_EQ(file.readablePath(), database);
+    EXPECT_FALSE(std::filesystem::exists(m_folder.path() / "cache" / "copies"));
 }
 
 } // namespace
