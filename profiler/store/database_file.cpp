@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/store/database_file.h"
 
+#include "profiler/store/limits.h"
 #include "profiler/store/rows.h"
 #include "profiler/store/sqlite_error.h"
 
@@ -18,9 +19,7 @@
 namespace shardscope::store {
 namespace {
 
-constexpr int kBusyTimeoutMs = 5000;
 /// Instructions of SQLite's machine between two looks at the token: well under a millisecond.
-constexpr int kCancelEvery = 20000;
 constexpr int kCopyTries = 5;
 /// Copying takes this share of the time at most.
 constexpr int kCopyShare = 10;
@@ -195,7 +194,7 @@ void DatabaseFile::open()
 {
     // A copy is our own: it is opened for writing, so that SQLite can bring its log in order.
     const int flags = (m_copyFolder.empty() ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE) | SQLite::OPEN_NOMUTEX;
-    auto connection = std::make_unique<SQLite::Database>(m_readable.string(), flags, kBusyTimeoutMs);
+    auto connection = std::make_unique<SQLite::Database>(m_readable.string(), flags, kReaderBusyTimeoutMs);
     m_mayBeWritten =
         m_copyFolder.empty() && connection->execAndGet("PRAGMA journal_mode").getString() == std::string("wal");
     m_connection = std::move(connection);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/store/merge.h"
 
+#include "profiler/store/limits.h"
 #include "profiler/store/query.h"
 #include "profiler/store/rows.h"
 #include "profiler/store/schema.h"
@@ -18,10 +19,6 @@
 
 namespace shardscope::store {
 namespace {
-
-constexpr int kBusyTimeoutMs = 5000;
-constexpr int64_t kChunkRows = 50'000; ///< a transaction on a live source: some 50 ms
-constexpr int kCancelEvery = 20'000;
 
 /// Whose id a column is: the table's name, or "" where it is no id of this database.
 std::string referredTable(std::string_view column)
@@ -54,7 +51,7 @@ public:
     Merger(const std::filesystem::path &target, const CancelToken &cancel)
         : m_database(target.string(),
                      SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX | SQLite::OPEN_URI,
-                     kBusyTimeoutMs)
+                     kReaderBusyTimeoutMs)
         , m_cancel(cancel)
     {
         sqlite3_progress_handler(m_database.getHandle(), kCancelEvery, isCancelled, &m_cancel);

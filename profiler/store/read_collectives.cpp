@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "profiler/store/limits.h"
 #include "profiler/store/query.h"
 #include "profiler/store/readers.h"
 #include "profiler/store/recording.h"
@@ -8,8 +9,6 @@
 
 namespace shardscope::store {
 namespace {
-
-constexpr int64_t kChunkRows = 50'000;
 
 CallKey keyOf(const CommunicatorEntry &communicator, int64_t sequence, std::optional<int64_t> peer)
 {

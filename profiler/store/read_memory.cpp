@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "profiler/store/limits.h"
 #include "profiler/store/query.h"
 #include "profiler/store/readers.h"
 #include "profiler/store/recording.h"
@@ -9,7 +10,6 @@
 namespace shardscope::store {
 namespace {
 
-constexpr int64_t kChunkRows = 50'000;
 constexpr int kFirstCategory = 6; ///< column of parameters_bytes in kColumns
 constexpr int kAfterCategories = kFirstCategory + static_cast<int>(kMemoryCategories);
 constexpr std::string_view kColumns =

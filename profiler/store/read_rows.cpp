@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps, events, metrics and flushes: a row is an entry.
+#include "profiler/store/limits.h"
 #include "profiler/store/query.h"
 #include "profiler/store/readers.h"
 
@@ -8,8 +9,6 @@
 
 namespace shardscope::store {
 namespace {
-
-constexpr int64_t kChunkRows = 100'000;
 
 std::optional<StepSums> sumsOf(const Query &query, int column)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "profiler/store/limits.h"
 #include "profiler/store/query.h"
 #include "profiler/store/readers.h"
 #include "profiler/store/recording.h"
@@ -8,8 +9,6 @@
 
 namespace shardscope::store {
 namespace {
-
-constexpr int64_t kChunkRows = 50'000; ///< 20 to 60 ms
 
 /// Brings up to date how long the lane's spans are, and which are open. Looks at what came since it looked last.
 const LaneBound &updateBound(SourceFile &file, SQLite::Database &database, int64_t laneId)

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "profiler/store/deletion.h"
+#include "profiler/store/limits.h"
 #include "profiler/store/pending_rows.h"
 #include "profiler/store/schema.h"
 #include "profiler/store/sqlite_error.h"
@@ -23,7 +24,6 @@ namespace shardscope::store {
 namespace {
 
 constexpr int kPageBytes = 16 * 1024; ///< measured fastest for inserts and range scans
-constexpr int kBusyTimeoutMs = 1000;
 /// How long close() waits for readers, which hold a database for 200 ms at most.
 constexpr int kCloseTimeoutMs = 2000;
 
@@ -77,7 +77,8 @@ struct Writer::State
     State(const std::filesystem::path &path, const WriterOptions &options)
         : path(path)
         , options(options)
-        , database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs)
+        , database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
+                   kWriterBusyTimeoutMs)
         , retention(options.retention)
     {
     }
