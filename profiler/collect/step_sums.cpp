@@ -39,6 +39,11 @@ StepSumsKeeper::Step *StepSumsKeeper::find(int64_t number)
 
 void StepSumsKeeper::began(const store::StepRow &row, int64_t monotonicNs)
 {
+    // One step at a time: where the end of one was lost in a full queue, it ended before this one began.
+    for (Step &step : m_steps) {
+        if (step.hostEndNs == 0)
+            step.hostEndNs = std::max(row.startNs, step.row.startNs + 1);
+    }
     m_steps.push_back({row, monotonicNs});
     m_sink(row);
 }

@@ -134,5 +134,27 @@ TEST(StepSums, ARunningStepStaysOpenAtTheEnd)
     EXPECT_FALSE(rows.byNumber[1].endNs);
 }
 
+TEST(StepSums, AStepWhoseEndWasLostDoesNotHoldUpTheOthers)
+{
+    for (const DeviceKind device : {DeviceKind::Cpu, DeviceKind::Cuda}) {
+        Rows rows;
+        StepSumsKeeper keeper(device, true, rows.sink());
+        keeper.began(row(1, 1000), 0);
+        keeper.span(compute(1010, 1050));
+        keeper.began(row(2, 1100), 100); // and no word of step 1's end
+        keeper.span(compute(1110, 1150));
+        keeper.ended(2, 200, {.loss = 1.5}, std::nullopt);
+        keeper.finish(1200 + 2 * StepSumsKeeper::kQuietNs);
+        ASSERT_TRUE(rows.byNumber[1].sums);
+        EXPECT_EQ(rows.byNumber[1].endNs, 1100);
+        EXPECT_EQ(rows.byNumber[1].sums->computeNs, 40);
+        EXPECT_FALSE(rows.byNumber[1].loss);
+        ASSERT_TRUE(rows.byNumber[2].sums);
+        EXPECT_EQ(rows.byNumber[2].endNs, 1200);
+        EXPECT_EQ(rows.byNumber[2].sums->computeNs, 40);
+        EXPECT_EQ(rows.byNumber[2].loss, 1.5);
+    }
+}
+
 } // namespace
 } // namespace shardscope::collect
