@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/collect/device_join.h"
 
+#include "profiler/collect/kernel_name.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,8 @@ namespace {
 // 4 bits of phase, 20 of unit + 1, 40 of step + 1.
 constexpr int kUnitShift = 4;
 constexpr int kStepShift = 24;
+/// Entries of m_order that aren't worth looking through.
+constexpr size_t kOrderSlack = 4096;
 
 bool isDeviceWork(ActivityKind kind)
 {
@@ -46,7 +50,7 @@ void DeviceJoin::take(std::vector<ActivityRecord> &&records)
     for (size_t i = 0; i < waiting; ++i) {
         Waiting oldest = std::move(m_waiting.front());
         m_waiting.pop_front();
-        if (join(oldest.record))
+        if (join(oldest.record, false))
             continue;
         if (m_batch - oldest.batch >= kRecordPatience)
             m_sinks.work({std::move(oldest.record), std::nullopt, std::nullopt});
@@ -56,9 +60,10 @@ void DeviceJoin::take(std::vector<ActivityRecord> &&records)
     // Buffers come in any order; brackets of phases want the order of time.
     std::ranges::sort(records, {}, &ActivityRecord::startNs);
     for (ActivityRecord &record : records) {
-        if (isDeviceWork(record.kind) && !join(record))
+        if (isDeviceWork(record.kind) && !join(record, true))
             m_waiting.push_back({std::move(record), m_batch});
     }
+    forgetDoneCalls();
     forgetOldCalls();
 }
 
@@ -68,6 +73,8 @@ void DeviceJoin::correlate(const ActivityRecord &record)
     Call &call = entry->second;
     if (isNew)
         m_order.push_back(record.correlation);
+    if (call.done)
+        return; // too late for its record, which was handed on
     if (record.context == ContextKind::Collective) {
         call.collective = static_cast<int64_t>(record.contextValue);
         return;
@@ -93,24 +100,39 @@ void DeviceJoin::call(const ActivityRecord &record)
         return;
     }
     m_sinks.work({record, found->second.context, found->second.collective});
-    if (!record.launches) {
-        settle(found->second, 0);
-        m_calls.erase(found);
-    }
+    if (!record.launches)
+        finish(record.correlation, found->second);
 }
 
-bool DeviceJoin::join(const ActivityRecord &record)
+void DeviceJoin::finish(uint32_t correlation, Call &call)
+{
+    settle(call, 0);
+    if (!std::exchange(call.done, true))
+        m_done.push_back(correlation);
+}
+
+bool DeviceJoin::join(const ActivityRecord &record, bool mayWait)
 {
     const auto found = m_calls.find(record.correlation);
     if (found == m_calls.end())
         return false;
     Call &call = found->second;
+    // Its collective's correlation may come in the next buffer: without it the collective would have no times.
+    if (mayWait && !call.collective && record.kind == ActivityKind::Kernel && isNcclKernel(record.name))
+        return false;
     m_sinks.work({record, call.context, call.collective});
     settle(call, record.endNs);
     // The launch of a graph stands for many kernels; every other call for one.
     if (record.graphId == 0)
-        m_calls.erase(found);
+        finish(record.correlation, call);
     return true;
+}
+
+void DeviceJoin::forgetDoneCalls()
+{
+    for (const uint32_t correlation : m_doneBefore)
+        m_calls.erase(correlation);
+    m_doneBefore = std::exchange(m_done, {});
 }
 
 void DeviceJoin::forgetOldCalls()
@@ -123,12 +145,17 @@ void DeviceJoin::forgetOldCalls()
         settle(found->second, 0);
         m_calls.erase(found);
     }
+    // A call that never gets a record (it copied nothing) stays at the front and keeps what is gone behind it.
+    if (m_order.size() > 2 * m_calls.size() + kOrderSlack)
+        std::erase_if(m_order, [this](uint32_t correlation) { return !m_calls.contains(correlation); });
 }
 
 void DeviceJoin::drain()
 {
-    for (Waiting &waiting : m_waiting)
-        m_sinks.work({std::move(waiting.record), std::nullopt, std::nullopt});
+    for (Waiting &waiting : m_waiting) {
+        if (!join(waiting.record, false))
+            m_sinks.work({std::move(waiting.record), std::nullopt, std::nullopt});
+    }
     m_waiting.clear();
 }
 

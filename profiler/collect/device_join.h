@@ -5,6 +5,7 @@
 #include "profiler/collect/activity_source.h"
 #include "profiler/collect/recorder_event.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,7 +35,8 @@ struct JoinedRecord
 };
 
 /// Joins device records to the calls that caused them, by correlation id, and so to the spans and collectives round
-/// those. Records and correlations come in any order and in different batches.
+/// those. Records and correlations come in any order and in different batches; the two correlations of a call may come
+/// apart too, so a call is remembered one batch longer than needed, and an NCCL kernel waits one for its collective.
 class DeviceJoin
 {
 public:
@@ -53,6 +55,8 @@ public:
     void take(std::vector<ActivityRecord> &&records);
     /// Hands on what still waits for its correlation.
     void drain();
+    /// Calls whose records may come, in all places where they are remembered.
+    size_t remembered() const { return std::max(m_calls.size(), m_order.size()); }
 
     /// Batches that a record waits for its correlation, and a correlation for its record once newer ones are paid.
     static constexpr uint32_t kRecordPatience = 4;
@@ -64,6 +68,7 @@ private:
         std::optional<SpanContext> context;
         std::optional<int64_t> collective;
         bool owed = false;
+        bool done = false; ///< its record has come; forgotten with the next batch but one
     };
     struct Waiting
     {
@@ -71,14 +76,19 @@ private:
         uint32_t batch = 0;
     };
     void correlate(const ActivityRecord &record);
-    bool join(const ActivityRecord &record);
+    /// mayWait: what is missing may come with the next batch.
+    bool join(const ActivityRecord &record, bool mayWait);
     void call(const ActivityRecord &record);
     void settle(Call &call, int64_t endNs);
+    void finish(uint32_t correlation, Call &call);
+    void forgetDoneCalls();
     void forgetOldCalls();
 
     Sinks m_sinks;
     std::unordered_map<uint32_t, Call> m_calls;
-    std::deque<uint32_t> m_order; ///< of m_calls, oldest first; may name calls that are gone
+    std::deque<uint32_t> m_order;       ///< of m_calls, oldest first; may name calls that are gone
+    std::vector<uint32_t> m_done;       ///< of m_calls, in this batch
+    std::vector<uint32_t> m_doneBefore; ///< and in the batch before
     std::deque<Waiting> m_waiting;
     uint32_t m_batch = 0;
 };

@@ -306,6 +306,77 @@ TEST(DeviceJoin, JoinsWhatComesApartAndInAnyOrder)
     EXPECT_EQ(owed, 0);
 }
 
+ActivityRecord spanOf(uint32_t correlation)
+{
+    ActivityRecord record;
+    record.kind = ActivityKind::Correlation;
+    record.correlation = correlation;
+    record.contextValue = packContext({1, 0, Phase::Forward});
+    return record;
+}
+
+ActivityRecord kernelOf(uint32_t correlation, std::string_view name)
+{
+    ActivityRecord record;
+    record.correlation = correlation;
+    record.name = name;
+    return record;
+}
+
+TEST(DeviceJoin, ACallThatNeverGetsARecordKeepsNothingElse)
+{
+    DeviceJoin join({.work = [](const JoinedRecord &) {}, .owes = [](int64_t) {}, .paid = [](int64_t, int64_t) {}});
+    join.take({spanOf(1)}); // a copy of 0 bytes
+    for (uint32_t call = 2; call < 50'000; ++call)
+        join.take({spanOf(call), kernelOf(call, "gemm")});
+    EXPECT_LT(join.remembered(), 5000u);
+}
+
+TEST(DeviceJoin, TheTwoCorrelationsOfACallMayComeApart)
+{
+    const auto collectiveOf = [](uint32_t correlation, uint64_t number) {
+        ActivityRecord record;
+        record.kind = ActivityKind::Correlation;
+        record.correlation = correlation;
+        record.context = ContextKind::Collective;
+        record.contextValue = number;
+        return record;
+    };
+    std::vector<JoinedRecord> work;
+    int owed = 0;
+    DeviceJoin join({.work = [&](const JoinedRecord &joined) { work.push_back(joined); },
+                     .owes = [&](int64_t) { ++owed; },
+                     .paid = [&](int64_t, int64_t) { --owed; }});
+    // The kernel stands in the same buffer as its span's, its collective's is in the next.
+    join.take({spanOf(1), kernelOf(1, "ncclDevKernel_AllGather")});
+    join.take({collectiveOf(1, 70)});
+    ASSERT_EQ(work.size(), 1u);
+    EXPECT_EQ(work[0].collective, 70);
+    EXPECT_TRUE(work[0].context);
+    EXPECT_EQ(owed, 0);
+    // Its collective's is in the same buffer, its span's in the next: nobody waits for a second record.
+    join.take({collectiveOf(2, 71), kernelOf(2, "ncclDevKernel_AllGather")});
+    join.take({spanOf(2)});
+    ASSERT_EQ(work.size(), 2u);
+    EXPECT_EQ(work[1].collective, 71);
+    EXPECT_EQ(owed, 0);
+    // None of a collective that was told of: a batch later it is taken as it is.
+    join.take({spanOf(3), kernelOf(3, "ncclDevKernel_AllGather")});
+    EXPECT_EQ(work.size(), 2u);
+    join.take({});
+    ASSERT_EQ(work.size(), 3u);
+    EXPECT_TRUE(work[2].context);
+    // At the end what waits is joined with what is known.
+    join.take({spanOf(4), kernelOf(4, "ncclDevKernel_AllGather")});
+    join.drain();
+    ASSERT_EQ(work.size(), 4u);
+    EXPECT_TRUE(work[3].context);
+    EXPECT_EQ(owed, 0);
+    join.take({});
+    join.take({});
+    EXPECT_EQ(join.remembered(), 0u);
+}
+
 TEST(Cupti, SaysWhyThereIsNone)
 {
     auto source = makeCuptiSource();
