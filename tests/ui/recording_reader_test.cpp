@@ -138,6 +138,35 @@ private Q_SLOTS:
         QTRY_VERIFY(reader.catalog()->finished);
     }
 
+    void aFolderThatIsAwayForAMomentIsNoFailure()
+    {
+        test::TemporaryFolder folder;
+        const auto run = folder.path() / "run", away = folder.path() / "away";
+        auto live = test::LiveFixture::start(run);
+        QVERIFY(live.has_value());
+        RecordingReader reader;
+        QSignalSpy opened(&reader, &RecordingReader::opened);
+        QSignalSpy changed(&reader, &RecordingReader::changed);
+        QSignalSpy failed(&reader, &RecordingReader::failed);
+        reader.setLive(true);
+        reader.open(fromPath(run));
+        QVERIFY(opened.wait());
+        std::filesystem::rename(run, away);
+        QTest::qWait(1200); // two polls
+        std::filesystem::rename(away, run);
+        QVERIFY(live->writeStep().has_value());
+        QVERIFY(changed.wait());
+        QCOMPARE(failed.count(), 0);
+        // For longer it is one, told once; and it is read on when the folder is back.
+        std::filesystem::rename(run, away);
+        QVERIFY(failed.wait());
+        const qsizetype before = changed.count();
+        QTest::qWait(1200);
+        QCOMPARE(failed.count(), 1);
+        std::filesystem::rename(away, run);
+        QTRY_VERIFY(changed.count() > before);
+    }
+
     void closingCancelsAndSaysSo()
     {
         test::TemporaryFolder folder;

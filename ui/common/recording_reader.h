@@ -85,7 +85,8 @@ public:
 Q_SIGNALS:
     /// The recording can be asked now.
     void opened();
-    /// It can't be opened: the message says why and what to do.
+    /// It can't be opened or, where isOpen(), not be read any more (changed() follows if it can again): the message
+    /// says why and what to do.
     void failed(const QString &message);
     /// The run folder is there but no rank has begun to record; opened() follows when one has (and setLive(true)).
     void waiting();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <utility>
 
 namespace shardscope::ui {
 
@@ -34,13 +35,16 @@ void RecordingWorker::open(const QString &path, uint64_t generation)
         m_recording.reset();
         return;
     }
-    Q_EMIT opened(generation, m_recording->catalog());
+    m_told = m_recording->catalog();
+    Q_EMIT opened(generation, m_told);
 }
 
 void RecordingWorker::close()
 {
     m_recording.reset();
     m_seen.clear();
+    m_told.reset();
+    m_failures = 0;
 }
 
 void RecordingWorker::setLive(bool live)
@@ -97,18 +101,30 @@ void RecordingWorker::poll()
 {
     if (!m_recording)
         return;
-    const std::shared_ptr<const store::Catalog> before = m_recording->catalog();
     const Result<std::shared_ptr<const store::Catalog>> catalog = m_recording->refresh();
     const Result<RecordingChange> change = catalog ? readTail() : tl::unexpected<Error>(catalog.error());
     if (!change) {
-        m_timer.stop();
-        Q_EMIT failed(m_generation, QString::fromStdString(change.error().text));
+        onPollFailed(QString::fromStdString(change.error().text));
         return;
     }
-    const bool grown = !change->tails.empty() || (*catalog)->processes.size() != before->processes.size() ||
-                       (*catalog)->finished != before->finished;
-    if (grown)
-        Q_EMIT changed(m_generation, *catalog, *change);
+    const bool recovered = std::exchange(m_failures, 0) >= kPatientPolls;
+    // Against what was told, not against the recording's last catalogue: a page may have refreshed that.
+    const bool grown = recovered || !change->tails.empty() ||
+                       (*catalog)->processes.size() != m_told->processes.size() ||
+                       (*catalog)->finished != m_told->finished;
+    if (!grown)
+        return;
+    m_told = *catalog;
+    Q_EMIT changed(m_generation, m_told, *change);
+}
+
+/// Says so once, after several failures in a row, and goes on trying: changed() tells when it can be read again.
+void RecordingWorker::onPollFailed(const QString &message)
+{
+    if (!m_timer.isActive())
+        m_failures = kPatientPolls - 1; // the last poll of a run that has ended: there is no next one
+    if (++m_failures == kPatientPolls)
+        Q_EMIT failed(m_generation, message);
 }
 
 } // namespace shardscope::ui

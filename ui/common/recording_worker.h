@@ -14,6 +14,8 @@ class RecordingWorker : public QObject
     Q_OBJECT
 public:
     static constexpr int kPollMs = 500; ///< writers commit at least as often
+    /// A lock or a folder that is away for a moment is no reason to alarm anybody.
+    static constexpr int kPatientPolls = 5;
 
     RecordingWorker();
 
@@ -33,10 +35,14 @@ private:
     void poll();
     Result<RecordingChange> readTail();
 
+    void onPollFailed(const QString &message);
+
     QTimer m_timer;
     std::optional<store::Recording> m_recording;
-    std::vector<int64_t> m_seen; ///< last flush ids, by process
+    std::vector<int64_t> m_seen;                  ///< last flush ids, by process
+    std::shared_ptr<const store::Catalog> m_told; ///< the catalogue that the receivers know
     uint64_t m_generation = 0;
+    int m_failures = 0; ///< polls in a row
 };
 
 } // namespace shardscope::ui
