@@ -8,16 +8,17 @@
 
 namespace shardscope::ui {
 
-/// Runs work on a thread of Qt's pool and done(result) in receiver's thread, unless receiver is gone by then. For
-/// single jobs of files, sockets and checks: the GUI thread does none of these. work must not touch receiver.
+/// Runs work on a thread of the pool and done(result) in receiver's thread, unless receiver is gone by then. For
+/// single jobs of files and checks: the GUI thread does none of these. work must not touch receiver. Work that waits
+/// for others (a run's answer) needs a pool of its own: Qt's has as many threads as the machine has cores.
 template <typename Work, typename Done>
-void inBackground(QObject *receiver, Work work, Done done)
+void inBackground(QThreadPool &pool, QObject *receiver, Work work, Done done)
 {
     const QPointer<QObject> guard(receiver);
     // The relay lives in the receiver's thread, so that a receiver that dies meanwhile is seen there and not here.
     auto *relay = new QObject;
     relay->moveToThread(receiver->thread());
-    QThreadPool::globalInstance()->start([=, work = std::move(work), done = std::move(done)]() mutable {
+    pool.start([=, work = std::move(work), done = std::move(done)]() mutable {
         auto result = work();
         QMetaObject::invokeMethod(relay, [=, result = std::move(result), done = std::move(done)]() mutable {
             if (guard)
@@ -25,6 +26,13 @@ void inBackground(QObject *receiver, Work work, Done done)
             relay->deleteLater();
         });
     });
+}
+
+/// The same on Qt's pool.
+template <typename Work, typename Done>
+void inBackground(QObject *receiver, Work work, Done done)
+{
+    inBackground(*QThreadPool::globalInstance(), receiver, std::move(work), std::move(done));
 }
 
 } // namespace shardscope::ui

@@ -12,6 +12,8 @@
 #include <QPushButton>
 #include <QWidget>
 #include <chrono>
+#include <mutex>
+#include <sys/socket.h>
 
 namespace shardscope::ui {
 
@@ -19,6 +21,41 @@ using control::RequestKind;
 
 /// Answers come when a command is in force: after up to two steps, a checkpoint after its files are synced.
 static constexpr std::chrono::minutes kPatience{10};
+/// Each kind of command of two runs at once.
+static constexpr int kThreads = 8;
+
+/// The sockets on which threads wait for an answer, so that the window's end can end the waiting.
+class RunCommands::Connections
+{
+public:
+    /// Sends and waits for the answer, or for closeAll().
+    Result<nlohmann::json> request(control::ControlClient &client, RequestKind kind)
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            if (m_closed)
+                return fail("The window was closed.");
+            m_sockets.insert(client.fd());
+        }
+        Result<nlohmann::json> reply = client.request(kind, kPatience);
+        const std::lock_guard lock(m_mutex);
+        m_sockets.erase(client.fd()); // before the client closes it and the number is another file's
+        return reply;
+    }
+
+    void closeAll()
+    {
+        const std::lock_guard lock(m_mutex);
+        m_closed = true;
+        for (const int socket : m_sockets)
+            ::shutdown(socket, SHUT_RDWR);
+    }
+
+private:
+    std::mutex m_mutex;
+    std::set<int> m_sockets;
+    bool m_closed = false;
+};
 
 RunCommands::RunCommands(QWidget *window)
     : QObject(window)
@@ -27,7 +64,9 @@ RunCommands::RunCommands(QWidget *window)
     , m_checkpoint(new QAction(tr("&Checkpoint now"), this))
     , m_stop(new QAction(tr("&Stop"), this))
     , m_kill(new QAction(tr("&Kill…"), this))
+    , m_connections(std::make_shared<Connections>())
 {
+    m_threads.setMaxThreadCount(kThreads);
     m_pause->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_P);
     m_checkpoint->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_C);
     m_stop->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_S);
@@ -42,6 +81,12 @@ RunCommands::RunCommands(QWidget *window)
     connect(m_kill, &QAction::triggered, this, &RunCommands::confirmAndKill);
     updateLooks();
     updateEnabled();
+}
+
+RunCommands::~RunCommands()
+{
+    m_connections->closeAll();
+    m_threads.waitForDone();
 }
 
 void RunCommands::setRun(const QString &folder, const run::RunStatus &status)
@@ -85,12 +130,12 @@ void RunCommands::send(RequestKind kind)
     m_waiting.insert({folder, kind});
     updateEnabled();
     inBackground(
-        this,
-        [folder, kind]() -> Result<nlohmann::json> {
+        m_threads, this,
+        [folder, kind, connections = m_connections]() -> Result<nlohmann::json> {
             Result<control::ControlClient> client = control::ControlClient::connect(run::RunFolder(toPath(folder)));
             if (!client)
                 return tl::unexpected<Error>(client.error());
-            return client->request(kind, kPatience);
+            return connections->request(*client, kind);
         },
         [this, folder, kind](const Result<nlohmann::json> &reply) { onReply(folder, kind, reply); });
 }

@@ -7,6 +7,8 @@
 
 #include <QObject>
 #include <QString>
+#include <QThreadPool>
+#include <memory>
 #include <set>
 
 class QAction;
@@ -18,12 +20,14 @@ struct RunStatus;
 namespace shardscope::ui {
 
 /// Pause, Unpause, Checkpoint, Stop and Kill for the run that is open, as actions that know when they make sense. A
-/// command goes over the run's control socket on a thread of the pool; its answer comes when it is in force.
+/// command goes over the run's control socket on a thread of its own; its answer comes when it is in force. The
+/// destructor lets go of commands that still wait: their runs have got them.
 class RunCommands : public QObject
 {
     Q_OBJECT
 public:
     explicit RunCommands(QWidget *window);
+    ~RunCommands() override;
 
     /// The run that commands go to; an empty folder disables them all.
     void setRun(const QString &folder, const run::RunStatus &status);
@@ -41,6 +45,8 @@ Q_SIGNALS:
     void failed(const QString &message);
 
 private:
+    class Connections;
+
     void send(control::RequestKind kind);
     void confirmAndKill();
     void updateEnabled();
@@ -54,6 +60,8 @@ private:
     QString m_folder;
     RunState m_state = RunState::Done;
     std::set<std::pair<QString, control::RequestKind>> m_waiting; ///< for an answer
+    std::shared_ptr<Connections> m_connections;                   ///< of the threads that wait
+    QThreadPool m_threads; ///< not Qt's pool: a hung run would fill that, and Kill would wait behind Stop
 };
 
 } // namespace shardscope::ui
