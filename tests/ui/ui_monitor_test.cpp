@@ -1,24 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/clock.h"
+#include "core/run/run_lock.h"
 #include "core/run/run_status.h"
 #include "core/run/user_notes.h"
+#include "profiler/store/writer.h"
 #include "recording_fixture.h"
 #include "ui/common/paths.h"
+#include "ui/common/recording_reader.h"
+#include "ui/common/selection.h"
 #include "ui/monitor/events_model.h"
 #include "ui/monitor/failure_card.h"
 #include "ui/monitor/live_data.h"
+#include "ui/monitor/live_page.h"
 #include "ui/monitor/live_series.h"
 #include "ui/monitor/log_tail.h"
+#include "ui/monitor/logs_page.h"
+#include "ui/monitor/run_commands.h"
 #include "ui/monitor/run_files.h"
 #include "ui/monitor/run_list_model.h"
 #include "ui/monitor/run_status_line.h"
 #include "ui/monitor/run_watcher.h"
 
+#include <QAbstractButton>
 #include <QAbstractItemModelTester>
+#include <QAction>
+#include <QElapsedTimer>
+#include <QLabel>
+#include <QLocalServer>
+#include <QLocalSocket>
+#include <QMessageBox>
 #include <QSignalSpy>
 #include <QTest>
+#include <QThreadPool>
 #include <cmath>
 #include <csignal>
+#include <fstream>
+#include <unistd.h>
 
 using namespace shardscope;
 using namespace shardscope::ui;
@@ -40,6 +57,76 @@ static run::RunFolder makeRun(const std::filesystem::path &root, RunState state,
         qFatal("no state.json");
     return folder;
 }
+
+/// A rank's database with what a device's late figures look like: steps are open for long.
+struct LateRank
+{
+    explicit LateRank(const std::filesystem::path &run)
+    {
+        std::filesystem::create_directories(run / "attempt-1");
+        auto opened = store::Writer::open(run / "attempt-1" / "rank-0.sqlite", {1, {}});
+        if (!opened)
+            qFatal("%s", opened.error().text.c_str());
+        writer.emplace(std::move(*opened));
+        writer->put(store::ProcessRow{.attempt = 1, .rank = 0, .worldSize = 1, .startedNs = kOriginNs});
+        writer->put(store::MetaRow{1, "origin_ns", std::to_string(kOriginNs)});
+    }
+    void step(int64_t number, bool ended)
+    {
+        store::StepRow row{.stepId = number + 1, .number = number, .startNs = kOriginNs + number * kStepNs};
+        if (ended)
+            row.endNs = row.startNs + kStepNs;
+        writer->put(row);
+    }
+    void sample(int64_t id, int64_t number, int64_t afterNs, int64_t bytes, bool peak)
+    {
+        store::MemoryRow row{.memoryId = id, .timeNs = kOriginNs + number * kStepNs + afterNs};
+        row.stepId = number + 1;
+        row.isStepPeak = peak;
+        row.categoryBytes[0] = row.allocatedBytes = bytes;
+        writer->add(row);
+    }
+    static constexpr int64_t kOriginNs = 1'700'000'000'000'000'000;
+    static constexpr int64_t kStepNs = 25'000'000;
+    std::optional<store::Writer> writer;
+};
+
+/// A run whose supervisor takes commands and never answers.
+struct HungRun
+{
+    explicit HungRun(const std::filesystem::path &root)
+        : folder(root)
+    {
+        std::filesystem::create_directories(root);
+        if (!server.listen(fromPath(root / "s")))
+            qFatal("no socket");
+        status.state = RunState::Running;
+        status.attempt = 1;
+        status.pid = getpid();
+        status.heartbeatNs = realtimeNs();
+        status.socket = (root / "s").string();
+        auto locked = run::RunLock::acquire(folder);
+        if (!locked || !run::writeStatus(folder, status))
+            qFatal("no run");
+        lock.emplace(std::move(*locked));
+        QObject::connect(&server, &QLocalServer::newConnection, &server, [this] {
+            QLocalSocket *socket = server.nextPendingConnection();
+            QObject::connect(socket, &QIODevice::readyRead, socket, [this, socket] {
+                while (socket->canReadLine())
+                    received << QString::fromUtf8(socket->readLine());
+            });
+        });
+    }
+    bool got(const char *command) const
+    {
+        return !received.filter(QLatin1Char('"') + QLatin1String(command) + QLatin1Char('"')).isEmpty();
+    }
+    run::RunFolder folder;
+    run::RunStatus status;
+    QLocalServer server;
+    std::optional<run::RunLock> lock;
+    QStringList received;
+};
 
 class UiMonitorTest : public QObject
 {
@@ -127,7 +214,7 @@ private Q_SLOTS:
         LiveSeries series;
         const auto first = loadLive(*recording, {}, {});
         QVERIFY(first.has_value());
-        series.add(**first, *recording->catalog());
+        series.add(**first);
         QCOMPARE(series.ranks(), (std::vector<int>{0, 1}));
         QCOMPARE(series.loss().x.size(), size_t(6));
         QCOMPARE(series.lastStep()->second, int64_t(5));
@@ -153,18 +240,77 @@ private Q_SLOTS:
         // Reading on from where it was adds no sample twice.
         const size_t samples = memory.x.size();
         const auto again = loadLive(*recording, (*first)->position, {});
-        series.add(**again, *recording->catalog());
+        series.add(**again);
         QCOMPARE(series.memory(0).x.size(), samples);
         QCOMPARE(series.loss().x.size(), size_t(6));
         QCOMPARE(series.stepAt(-1.0)->second, int64_t(0));
     }
 
+    void stepsThatEndLateReachTheSeries()
+    {
+        test::TemporaryFolder temporary;
+        LateRank rank(temporary.path() / "run");
+        constexpr int64_t kOpen = 40; // a second of steps of 25 ms
+        LiveSeries series;
+        LivePosition position;
+        std::optional<store::Recording> recording;
+        for (int64_t number = 0; number < 200; ++number) {
+            rank.step(number, false);
+            if (number >= kOpen)
+                rank.step(number - kOpen, true);
+            QVERIFY(rank.writer->flush().has_value());
+            if (!recording)
+                recording.emplace(std::move(*store::Recording::open(temporary.path() / "run")));
+            const auto delta = loadLive(*recording, position, {});
+            QVERIFY(delta.has_value());
+            position = (*delta)->position;
+            series.add(**delta);
+        }
+        QCOMPARE(series.loss().x.size(), size_t(200 - kOpen));
+        QVERIFY(position.processes.at(0).nextStep > 100); // settled ones are not read again for ever
+    }
+
+    void peaksThatAreWrittenLateReachTheSeries()
+    {
+        test::TemporaryFolder temporary;
+        LateRank rank(temporary.path() / "run");
+        rank.step(0, false);
+        rank.sample(1, 0, 1'000'000, 100, false);
+        rank.sample(2, 0, 20'000'000, 200, false);
+        QVERIFY(rank.writer->flush().has_value());
+        auto recording = store::Recording::open(temporary.path() / "run");
+        QVERIFY(recording.has_value());
+        LiveSeries series;
+        const auto first = loadLive(*recording, {}, {});
+        QVERIFY(first.has_value());
+        series.add(**first);
+        QCOMPARE(series.memory(0).x.size(), size_t(2));
+        rank.step(0, true);
+        rank.sample(3, 0, 10'000'000, 900, true);
+        QVERIFY(rank.writer->flush().has_value());
+        const auto second = loadLive(*recording, (*first)->position, {});
+        QVERIFY(second.has_value());
+        series.add(**second);
+        const ChartData memory = series.memory(0);
+        QCOMPARE(memory.columns[0], (std::vector<double>{100, 900, 200}));
+        QVERIFY(std::is_sorted(memory.x.begin(), memory.x.end()));
+    }
+
+    void aProcessThatTheCatalogueLacksIsADash()
+    {
+        EventsModel model;
+        model.add({{.process = store::kNone, .timeNs = 1, .text = "x"}, {.process = 3, .timeNs = 2, .text = "y"}}, {});
+        QCOMPARE(model.index(0, EventsModel::Who).data().toString(), QStringLiteral("—"));
+        QCOMPARE(model.index(1, EventsModel::Who).data().toString(), QStringLiteral("—"));
+    }
+
     void manySamplesAreThinnedToTheirPeaks()
     {
-        store::Catalog catalog;
-        catalog.processes.resize(1);
-        catalog.processes[0].rank = 0;
+        auto catalog = std::make_shared<store::Catalog>();
+        catalog->processes.resize(1);
+        catalog->processes[0].rank = 0;
         LiveDelta delta;
+        delta.catalog = catalog;
         store::MemoryColumns memory;
         memory.process = 0;
         const size_t count = LiveSeries::kMaxSamples * 5;
@@ -181,7 +327,7 @@ private Q_SLOTS:
         }
         delta.memory.push_back(memory);
         LiveSeries series;
-        series.add(delta, catalog);
+        series.add(delta);
         const ChartData data = series.memory(0);
         QVERIFY(data.x.size() <= LiveSeries::kMaxSamples);
         QVERIFY(std::is_sorted(data.x.begin(), data.x.end()));
@@ -189,6 +335,68 @@ private Q_SLOTS:
         QVERIFY(!series.hasProcessUsed());
         QVERIFY(series.usedCategories()[0]);
         QVERIFY(!series.usedCategories()[1]);
+    }
+
+    void killReachesARunThatAnswersNothing()
+    {
+        test::TemporaryFolder temporary;
+        HungRun run(temporary.path() / "run");
+        QThreadPool::globalInstance()->setMaxThreadCount(1);
+        QWidget window;
+        window.show();
+        auto commands = std::make_unique<RunCommands>(&window);
+        commands->setRun(fromPath(run.folder.root()), run.status);
+        commands->pauseAction()->trigger();
+        QTRY_VERIFY(run.got("pause"));
+        commands->stopAction()->trigger();
+        QTRY_VERIFY(run.got("stop"));
+        commands->killAction()->trigger();
+        auto *question = window.findChild<QMessageBox *>();
+        QVERIFY(question);
+        for (QAbstractButton *button : question->buttons()) {
+            if (question->buttonRole(button) == QMessageBox::DestructiveRole)
+                button->click();
+        }
+        QTRY_VERIFY2(run.got(std::string(control::toText(control::RequestKind::StopNow)).c_str()),
+                     qPrintable(run.received.join(u'|')));
+        // Qt's pool stays free for others, and nobody waits ten minutes for the window to close.
+        QVERIFY(QThreadPool::globalInstance()->tryStart([] {}));
+        QElapsedTimer closing;
+        closing.start();
+        commands.reset();
+        QVERIFY2(closing.elapsed() < 5000, qPrintable(QString::number(closing.elapsed())));
+        QThreadPool::globalInstance()->setMaxThreadCount(QThread::idealThreadCount());
+    }
+
+    void aFailedRunIsShownWithoutItsRecording()
+    {
+        test::TemporaryFolder temporary;
+        const run::RunFolder folder = makeRun(temporary.path() / "run", RunState::Failed, 1);
+        std::filesystem::create_directories(temporary.path() / "run" / "attempt-1");
+        std::ofstream(temporary.path() / "run" / "attempt-1" / "rank-0.sqlite") << "this is no database, but a text\n";
+        const run::RunSummary summary = run::summarize(folder, realtimeNs());
+        RecordingReader reader;
+        Selection selection;
+        QWidget window;
+        RunCommands commands(&window);
+        LivePage live({reader, selection}, commands);
+        LogsPage logs({reader, selection});
+        QSignalSpy failed(&reader, &RecordingReader::failed);
+        live.setRun(&summary);
+        logs.setRun(&summary);
+        reader.open(fromPath(folder.root()));
+        QVERIFY(failed.wait());
+        QCOMPARE(live.face(), Page::Face::Content);
+        QVERIFY(logs.face() != Page::Face::Error);
+        const auto labels = live.findChildren<QLabel *>();
+        QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel *label) {
+            return label->text().contains(QLatin1String("rank-0.sqlite")) && label->isVisibleTo(label->parentWidget());
+        }));
+        // Without a run there is nothing else to show.
+        live.setRun(nullptr);
+        reader.open(fromPath(temporary.path() / "run" / "attempt-1" / "rank-0.sqlite"));
+        QVERIFY(failed.wait());
+        QCOMPARE(live.face(), Page::Face::Error);
     }
 
     void eventsStandNewestFirst()

@@ -25,13 +25,18 @@ Page::Page(const Context &context, QWidget *parent)
                   tr("Choose a run in the list on the left, drop a run's folder here, or start a new run."));
     });
     connect(&reader, &RecordingReader::waiting, this, [this] { onWaiting(); });
-    connect(&reader, &RecordingReader::failed, this,
-            [this](const QString &message) { showError(tr("This recording can't be opened"), message); });
+    connect(&reader, &RecordingReader::failed, this, [this](const QString &message) { onFailed(message); });
 }
 
 void Page::onWaiting()
 {
     showEmpty(tr("Nothing is recorded yet"), tr("This fills as soon as the first rank has begun to record."));
+}
+
+void Page::onFailed(const QString &message)
+{
+    showError(reader().isOpen() ? tr("This recording can't be read any more") : tr("This recording can't be opened"),
+              message);
 }
 
 bool Page::isSettled() const

@@ -89,6 +89,8 @@ protected:
     virtual void recordingClosed() {}
     /// The run is there, but no rank has begun to record.
     virtual void onWaiting();
+    /// The recording can't be opened or read any more.
+    virtual void onFailed(const QString &message);
 
 private:
     Context m_context;

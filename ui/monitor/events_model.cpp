@@ -5,6 +5,14 @@
 
 namespace shardscope::ui {
 
+static QString whoOf(store::Index index, const store::Catalog &catalog)
+{
+    if (index < 0 || static_cast<size_t>(index) >= catalog.processes.size())
+        return QStringLiteral("—");
+    const store::ProcessInfo &process = catalog.processes[static_cast<size_t>(index)];
+    return process.rank ? EventsModel::tr("Rank %1").arg(*process.rank) : EventsModel::tr("Supervisor");
+}
+
 void EventsModel::clear()
 {
     beginResetModel();
@@ -18,8 +26,7 @@ void EventsModel::add(const std::vector<store::EventInfo> &events, const store::
         return;
     beginInsertRows({}, 0, static_cast<int>(events.size()) - 1);
     for (const store::EventInfo &event : events) {
-        const store::ProcessInfo &process = catalog.processes[static_cast<size_t>(event.process)];
-        m_rows.push_back({event, process.rank ? tr("Rank %1").arg(*process.rank) : tr("Supervisor")});
+        m_rows.push_back({event, whoOf(event.process, catalog)});
     }
     endInsertRows();
 }

@@ -40,6 +40,12 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     auto *upper = new QWidget;
     m_header = new RunHeader(commands, upper);
     m_failure = new FailureCard(upper);
+    m_problem = new QLabel(upper);
+    m_problem->setAccessibleName(tr("Problem with the recording"));
+    m_problem->setTextFormat(Qt::PlainText);
+    m_problem->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    m_problem->setWordWrap(true);
+    m_problem->hide();
     m_cards = new LiveCards(upper);
     m_charts = new LiveCharts(selection(), upper);
     m_rank = new QComboBox(upper);
@@ -62,6 +68,7 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     layout->setSpacing(8);
     layout->addWidget(m_header);
     layout->addWidget(m_failure);
+    layout->addWidget(m_problem);
     layout->addWidget(m_cards);
     layout->addLayout(choice);
     layout->addWidget(m_charts);
@@ -124,8 +131,24 @@ void LivePage::onWaiting()
         Page::onWaiting();
 }
 
+void LivePage::onFailed(const QString &message)
+{
+    setProblem(message);
+    if (m_run)
+        showContent(); // what became of the run, its log and its commands need no recording
+    else
+        Page::onFailed(message);
+}
+
+void LivePage::setProblem(const QString &text)
+{
+    m_problem->setText(text.isEmpty() ? QString() : tr("The recording can't be read: %1").arg(text));
+    m_problem->setVisible(!text.isEmpty());
+}
+
 void LivePage::recordingClosed()
 {
+    setProblem({});
     m_series.clear();
     m_position = {};
     m_events->clear();
@@ -158,7 +181,7 @@ void LivePage::load()
             if (delta)
                 take(**delta);
             else
-                showError(tr("The recording can't be read"), QString::fromStdString(delta.error().text));
+                onFailed(QString::fromStdString(delta.error().text));
             if (std::exchange(m_again, false))
                 load();
         });
@@ -166,10 +189,11 @@ void LivePage::load()
 
 void LivePage::take(const LiveDelta &delta)
 {
-    const store::Catalog &catalog = *reader().catalog();
+    setProblem({});
+    showContent();
     m_position = delta.position;
-    m_series.add(delta, catalog);
-    m_events->add(delta.events, catalog);
+    m_series.add(delta);
+    m_events->add(delta.events, *delta.catalog);
     if (!delta.events.empty())
         m_eventsView->resizeColumnsToContents();
     refreshRanks();

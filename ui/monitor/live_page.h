@@ -6,6 +6,7 @@
 #include "ui/monitor/live_series.h"
 
 class QComboBox;
+class QLabel;
 class QTableView;
 
 namespace shardscope::ui {
@@ -38,11 +39,13 @@ protected:
     void recordingChanged(const RecordingChange &change) override;
     void recordingClosed() override;
     void onWaiting() override;
+    void onFailed(const QString &message) override;
 
 private:
     QWidget *buildContent(RunCommands &commands);
     QWidget *buildEvents();
     void load();
+    void setProblem(const QString &text);
     void take(const LiveDelta &delta);
     void refreshCards();
     void refreshCharts();
@@ -54,6 +57,7 @@ private:
 
     RunHeader *m_header = nullptr;
     FailureCard *m_failure = nullptr;
+    QLabel *m_problem = nullptr; ///< why the recording can't be read; state and commands stay in reach
     LiveCards *m_cards = nullptr;
     LiveCharts *m_charts = nullptr;
     QComboBox *m_rank = nullptr;

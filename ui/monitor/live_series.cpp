@@ -62,8 +62,9 @@ void LiveSeries::clear()
     *this = LiveSeries();
 }
 
-void LiveSeries::add(const LiveDelta &delta, const store::Catalog &catalog)
+void LiveSeries::add(const LiveDelta &delta)
 {
+    const store::Catalog &catalog = *delta.catalog;
     addSteps(delta.steps, catalog);
     for (const store::MemoryColumns &memory : delta.memory) {
         const auto &process = catalog.processes[static_cast<size_t>(memory.process)];
@@ -84,8 +85,21 @@ void LiveSeries::addSteps(const std::vector<store::StepInfo> &steps, const store
     }
 }
 
+/// Forgets the samples from a time on.
+void LiveSeries::cut(Samples &samples, double fromS)
+{
+    const auto size =
+        static_cast<size_t>(std::lower_bound(samples.x.begin(), samples.x.end(), fromS) - samples.x.begin());
+    samples.x.resize(size);
+    samples.allocated.resize(size);
+    for (auto &column : samples.columns)
+        column.resize(size);
+}
+
 void LiveSeries::addSamples(Samples &samples, const store::MemoryColumns &memory)
 {
+    if (memory.size() > 0)
+        cut(samples, seconds(memory.timeNs.front()));
     for (size_t i = 0; i < memory.size(); ++i) {
         samples.x.push_back(seconds(memory.timeNs[i]));
         for (size_t c = 0; c < kMemoryCategories; ++c)

@@ -59,7 +59,7 @@ public:
     static constexpr size_t kMaxSamples = 12000; ///< of a rank
 
     void clear();
-    void add(const LiveDelta &delta, const store::Catalog &catalog);
+    void add(const LiveDelta &delta);
 
     /// Ascending.
     std::vector<int> ranks() const;
@@ -97,6 +97,7 @@ private:
     };
 
     void addSteps(const std::vector<store::StepInfo> &steps, const store::Catalog &catalog);
+    static void cut(Samples &samples, double fromS);
     static void addSamples(Samples &samples, const store::MemoryColumns &memory);
     static void thin(Samples &samples);
     std::vector<std::pair<StepKey, const StepPoint *>> slowest() const;

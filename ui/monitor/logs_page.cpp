@@ -134,6 +134,12 @@ void LogsPage::onWaiting()
         Page::onWaiting();
 }
 
+void LogsPage::onFailed(const QString &message)
+{
+    if (!m_run) // the logs stand beside the recording and don't need it
+        Page::onFailed(message);
+}
+
 void LogsPage::recordingClosed()
 {
     m_log->clear();

@@ -31,6 +31,7 @@ public:
 
 protected:
     void onWaiting() override;
+    void onFailed(const QString &message) override;
     void recordingClosed() override;
 
 private:
