@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "profiler/store/recording.h"
 #include "recording_fixture.h"
+#include "tests/timeline/snapshot_of.h"
 #include "ui/timeline/collective_links.h"
 #include "ui/timeline/range_summary.h"
 #include "ui/timeline/snapshot_builder.h"
@@ -28,11 +29,28 @@ std::vector<SpanRecord> recordsOf(const Lane &lane)
     return records;
 }
 
+void expectEqualCalls(const Snapshot &a, const Snapshot &b)
+{
+    ASSERT_EQ(a.collectives->size(), b.collectives->size());
+    for (size_t i = 0; i < a.collectives->size(); ++i) {
+        const store::CollectiveCall &one = (*a.collectives)[i], &other = (*b.collectives)[i];
+        EXPECT_EQ(one.communicator, other.communicator);
+        EXPECT_EQ(one.sequence, other.sequence);
+        EXPECT_EQ(one.lastStartNs(), other.lastStartNs());
+        EXPECT_EQ(one.parts.size(), other.parts.size());
+    }
+    for (size_t r = 0; r < a.ranks.size(); ++r)
+        EXPECT_EQ(*a.ranks[r].callOf, *b.ranks[r].callOf);
+}
+
 void expectEqual(const Snapshot &a, const Snapshot &b)
 {
     ASSERT_EQ(a.ranks.size(), b.ranks.size());
     EXPECT_EQ(a.extent, b.extent);
     EXPECT_EQ(a.spans, b.spans);
+    EXPECT_EQ(a.deleted, b.deleted);
+    EXPECT_EQ(a.newest, b.newest);
+    expectEqualCalls(a, b);
     for (size_t r = 0; r < a.ranks.size(); ++r) {
         ASSERT_EQ(a.ranks[r].lanes.size(), b.ranks[r].lanes.size());
         for (size_t l = 0; l < a.ranks[r].lanes.size(); ++l) {
@@ -156,6 +174,49 @@ TEST(Snapshot, StepsThatTheRetentionDeletedVanishLive)
     const auto whole = snapshotFrom(*again);
     EXPECT_EQ(whole->ranks[0].steps->size(), 8u);
     expectEqual(*snapshot, *whole);
+    // The first step and the newest are kept; what lies between is told as deleted.
+    const auto &steps = *whole->ranks[0].steps;
+    ASSERT_EQ(whole->deleted.size(), 1u);
+    EXPECT_EQ(whole->deleted[0].startNs, steps[1].startNs);
+    EXPECT_EQ(whole->newest, (TimeRange{whole->deleted[0].endNs, whole->extent.endNs}));
+    EXPECT_TRUE(steps.back().spansKept);
+    EXPECT_LE(whole->newest.durationNs(), 4 * options.stepNs);
+}
+
+/// Steps so far apart that what is read on begins after the first ones.
+TEST(Snapshot, ReadingOnKeepsTheCallsFromLongBefore)
+{
+    const test::TemporaryFolder folder;
+    const test::FixtureOptions options{.steps = 5, .stepNs = 20'000'000'000, .finish = false};
+    auto live = test::LiveFixture::start(folder.path() / "run", options);
+    ASSERT_TRUE(live);
+    ASSERT_TRUE(live->writeStep());
+    auto recording = store::Recording::open(folder.path() / "run");
+    ASSERT_TRUE(recording);
+    auto snapshot = snapshotFrom(*recording);
+    for (int i = 1; i < 5; ++i) {
+        ASSERT_TRUE(live->writeStep());
+        snapshot = snapshotFrom(*recording, snapshot);
+    }
+    auto again = store::Recording::open(folder.path() / "run");
+    ASSERT_TRUE(again);
+    expectEqual(*snapshot, *snapshotFrom(*again));
+}
+
+TEST(Snapshot, ACallWithoutAnEndIsLookedForNearItsBeginOnly)
+{
+    std::vector<SpanRecord> records(2);
+    records[0] = {.startNs = 1000, .durationNs = 10, .spanId = 1, .category = SpanCategory::Communication};
+    records[1] = {.startNs = 60'000'000'000, .durationNs = 500, .spanId = 2, .category = SpanCategory::Communication};
+    records[0].collective = records[1].collective = 7;
+    std::vector<std::vector<Lane>> ranks(1);
+    ranks[0].push_back(laneWith(LaneKind::Stream, 1, "communication", records));
+    const auto snapshot = snapshotOf(std::move(ranks));
+    store::CollectiveCall call;
+    call.parts.push_back({.process = snapshot->ranks[0].process, .collectiveId = 7, .enqueuedNs = 900});
+    const std::vector<SpanRef> spans = linkedSpans(*snapshot, call);
+    ASSERT_EQ(spans.size(), 1u);
+    EXPECT_EQ(snapshot->record(spans[0]).spanId, 1);
 }
 
 TEST(Snapshot, APickedSpanIsFoundInTheNextSnapshot)
@@ -200,6 +261,21 @@ TEST(Snapshot, ReadingStopsWhenCancelled)
     store::CancelToken cancel;
     cancel.cancel();
     EXPECT_FALSE(readSnapshot(*recording, nullptr, cancel));
+}
+
+TEST(Snapshot, CancellingAfterTheLanesStopsTheCollectives)
+{
+    const test::TemporaryFolder folder;
+    ASSERT_TRUE(test::writeFixtureRecording(folder.path() / "run"));
+    auto recording = store::Recording::open(folder.path() / "run");
+    ASSERT_TRUE(recording);
+    store::CancelToken cancel;
+    const auto cancelAtEnd = [&cancel](double share) {
+        if (share >= 1)
+            cancel.cancel();
+    };
+    EXPECT_FALSE(readSnapshot(*recording, nullptr, cancel, cancelAtEnd));
+    EXPECT_TRUE(cancel.cancelled());
 }
 
 } // namespace

@@ -13,11 +13,13 @@
 #include <QAccessible>
 #include <QHelpEvent>
 #include <QLineEdit>
+#include <QPushButton>
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QTest>
 #include <QToolTip>
 #include <ctime>
+#include <set>
 
 namespace shardscope::ui::timeline {
 
@@ -50,6 +52,9 @@ private Q_SLOTS:
     void lettersInTheSearchFieldAreLetters();
     void foldingByClick();
     void aLiveRecordingIsFollowed();
+    void nothingIsReadWhileHidden();
+    void cancelHoldsUntilLoad();
+    void opensOnTheSpansThatAreKept();
     void tablesAreSoundModels();
     void lanesAreAccessible();
     void aMillionSpansPaintQuickly();
@@ -303,6 +308,78 @@ void TimelinePageTest::aLiveRecordingIsFollowed()
     QTRY_VERIFY(state().snapshot()->spans > more);
     QCOMPARE(state().axis().visible(), before);
     QVERIFY(live->finish().has_value());
+}
+
+void TimelinePageTest::nothingIsReadWhileHidden()
+{
+    m_page->hide();
+    m_reader->open(QString::fromStdString((m_folder.path() / "run").string()));
+    QTRY_VERIFY(m_reader->isOpen());
+    QVERIFY(!m_reader->isBusy());
+    QVERIFY(!state().snapshot());
+    m_page->show();
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    // What comes while hidden is read when shown.
+    auto live = test::LiveFixture::start(m_folder.path() / "hidden", {.steps = 5, .finish = false});
+    QVERIFY(live.has_value());
+    QVERIFY(live->writeStep().has_value());
+    m_reader->setLive(true);
+    m_reader->open(QString::fromStdString((m_folder.path() / "hidden").string()));
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    m_page->hide();
+    const uint64_t spans = state().snapshot()->spans;
+    QSignalSpy changed(m_reader.get(), &RecordingReader::changed);
+    QVERIFY(live->writeStep().has_value());
+    QVERIFY(changed.wait());
+    QTRY_VERIFY(!m_reader->isBusy());
+    QCOMPARE(state().snapshot()->spans, spans);
+    m_page->show();
+    QTRY_VERIFY(state().snapshot()->spans > spans);
+    QVERIFY(live->finish().has_value());
+}
+
+void TimelinePageTest::cancelHoldsUntilLoad()
+{
+    auto live = test::LiveFixture::start(m_folder.path() / "cancelled", {.steps = 5, .finish = false});
+    QVERIFY(live.has_value());
+    QVERIFY(live->writeStep().has_value());
+    connect(m_reader.get(), &RecordingReader::opened, m_page.get(), [this] { Q_EMIT m_page->cancelled(); });
+    QSignalSpy changed(m_reader.get(), &RecordingReader::changed);
+    m_reader->setLive(true);
+    m_reader->open(QString::fromStdString((m_folder.path() / "cancelled").string()));
+    QTRY_VERIFY(m_page->noticeText().contains(QLatin1String("Not loaded")));
+    QVERIFY(live->writeStep().has_value());
+    QVERIFY(changed.wait());
+    QTRY_VERIFY(!m_reader->isBusy());
+    QCOMPARE(m_page->face(), Page::Face::Empty);
+    for (QPushButton *button : m_page->findChildren<QPushButton *>()) {
+        if (button->text() == QLatin1String("Load"))
+            button->click();
+    }
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    QVERIFY(live->finish().has_value());
+}
+
+void TimelinePageTest::opensOnTheSpansThatAreKept()
+{
+    test::FixtureOptions options{.steps = 12};
+    options.retention = {.keepSteps = 2, .keepFirst = 0, .maxBytes = 0};
+    QVERIFY(test::writeFixtureRecording(m_folder.path() / "long", options).has_value());
+    m_reader->open(QString::fromStdString((m_folder.path() / "long").string()));
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    const auto &steps = *state().snapshot()->ranks[0].steps;
+    QVERIFY(!steps[0].spansKept && steps.back().spansKept);
+    QVERIFY(state().axis().visible().startNs > steps[steps.size() / 2].startNs);
+    QVERIFY(state().axis().limits().startNs <= steps[0].startNs);
+    QVERIFY(!state().axis().showsAll());
+    key(Qt::Key_F);
+    QVERIFY(state().axis().showsAll());
+    // The part without spans does not look like the page, nor like an empty lane.
+    const QImage picture = viewport()->grab().toImage();
+    std::set<QRgb> colors;
+    for (int x = LaneCanvas::kHeaderPx + 4; x < LaneCanvas::kHeaderPx + 40; ++x)
+        colors.insert(picture.pixel(x, picture.height() - 4));
+    QVERIFY(colors.size() > 1);
 }
 
 void TimelinePageTest::tablesAreSoundModels()

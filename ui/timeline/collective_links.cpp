@@ -7,6 +7,9 @@ namespace shardscope::ui::timeline {
 
 namespace {
 
+/// Where a part has no end yet, its spans are looked for this far from its begin.
+constexpr int64_t kOpenNs = 30'000'000'000;
+
 /// A rank's part may have several spans: the call on its thread, the kernel on its stream, its bracket in a phase lane.
 using Preference = std::tuple<bool, bool, int64_t>;
 
@@ -19,7 +22,8 @@ std::optional<SpanRef> spanOf(const Snapshot &snapshot, uint32_t rank, const sto
 {
     const auto id = static_cast<int32_t>(part.collectiveId);
     const int64_t startNs = std::min(part.enqueuedNs, part.startedNs.value_or(part.enqueuedNs));
-    const int64_t endNs = std::max(part.enqueuedNs, part.endedNs.value_or(part.startedNs.value_or(INT64_MAX - 1))) + 1;
+    const int64_t endNs =
+        std::max(part.enqueuedNs, part.endedNs.value_or(part.startedNs.value_or(part.enqueuedNs) + kOpenNs)) + 1;
     std::optional<SpanRef> best;
     Preference bestPreference;
     const auto &lanes = snapshot.ranks[rank].lanes;

@@ -71,8 +71,8 @@ QImage DensityStrip::paintDensity() const
 {
     const double scale = devicePixelRatioF();
     const Colors &colors = Colors::of(palette());
-    QImage image(static_cast<int>(bandWidth() * scale), static_cast<int>((height() - kTopPx) * scale),
-                 QImage::Format_RGB32);
+    QImage image(static_cast<int>(std::lround(bandWidth() * scale)),
+                 static_cast<int>(std::lround((height() - kTopPx) * scale)), QImage::Format_RGB32);
     image.setDevicePixelRatio(scale);
     image.fill(colors.card);
     Raster raster(image);
@@ -107,9 +107,11 @@ void DensityStrip::paintEvent(QPaintEvent *)
     painter.fillRect(rect(), colors.page);
     if (!m_state.snapshot())
         return;
-    if (!m_valid || m_density.deviceIndependentSize().toSize().width() != bandWidth()) {
+    if (!m_valid || m_paintedSize != size() || m_paintedScale != devicePixelRatioF()) {
         m_density = QPixmap::fromImage(paintDensity());
         m_valid = true;
+        m_paintedSize = size();
+        m_paintedScale = devicePixelRatioF();
     }
     painter.drawPixmap(left(), kTopPx, m_density);
     painter.setPen(colors.muted);

@@ -44,6 +44,8 @@ private:
     TimelineState &m_state;
     QPixmap m_density;
     bool m_valid = false;
+    QSize m_paintedSize; ///< that the picture was painted for, in logical pixels
+    double m_paintedScale = 1;
     Drag m_drag = Drag::None;
     double m_lastX = 0;
 };

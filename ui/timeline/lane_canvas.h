@@ -52,6 +52,7 @@ private:
     void paintLabels(QPainter &painter, const std::vector<LabelPlace> &labels);
     void paintHeader(QPainter &painter);
     void paintRowHeader(QPainter &painter, const Row &row);
+    void paintDeleted(QPainter &painter);
     void paintDecoration(QPainter &painter);
     void paintLinks(QPainter &painter);
     void outline(QPainter &painter, const SpanRef &span, const QColor &color, double width);
@@ -66,6 +67,8 @@ private:
     LabelCache m_labels;
     QPixmap m_lanes; ///< spans and texts, kept while only what is over them changes
     bool m_lanesValid = false;
+    QSize m_lanesSize; ///< that they were painted for, in logical pixels
+    double m_lanesScale = 1;
     qint64 m_lastPaintNs = 0;
     Drag m_drag = Drag::None;
     bool m_pressed = false;

@@ -28,7 +28,8 @@ void LaneCanvas::paintLanes(QPainter &painter)
 {
     const double scale = devicePixelRatioF();
     const QSize size(lanesWidth(), viewport()->height());
-    if (!m_lanesValid || m_lanes.deviceIndependentSize() != QSizeF(size)) {
+    // By what it was painted for: the image's own size is rounded where the scale is no whole number.
+    if (!m_lanesValid || m_lanesSize != size || m_lanesScale != scale) {
         QElapsedTimer timer;
         timer.start();
         LanePainter lanes(m_state, Colors::of(palette()), {size, scrollY(), scale});
@@ -38,6 +39,8 @@ void LaneCanvas::paintLanes(QPainter &painter)
         onImage.end();
         m_lanes = QPixmap::fromImage(std::move(image));
         m_lanesValid = true;
+        m_lanesSize = size;
+        m_lanesScale = scale;
         m_lastPaintNs = timer.nsecsElapsed();
     }
     painter.drawPixmap(kHeaderPx, 0, m_lanes);
@@ -119,11 +122,32 @@ void LaneCanvas::paintRowHeader(QPainter &painter, const Row &row)
     }
 }
 
+/// Where steps were whose spans are gone: empty lanes there don't mean that nothing was done.
+void LaneCanvas::paintDeleted(QPainter &painter)
+{
+    const Colors &colors = Colors::of(palette());
+    const QString text = tr("spans deleted (record.keep_steps)");
+    for (const TimeRange &range : m_state.snapshot()->deleted) {
+        const TimeRange seen = range.cutTo(m_state.axis().visible());
+        if (seen.isEmpty())
+            continue;
+        const double left = kHeaderPx + m_state.axis().xOf(seen.startNs);
+        const QRectF rect(left, 0, kHeaderPx + m_state.axis().xOf(seen.endNs) - left, viewport()->height());
+        painter.fillRect(rect, QBrush(colors.grid, Qt::BDiagPattern));
+        if (rect.width() < QFontMetrics(m_labels.font()).horizontalAdvance(text) + 16)
+            continue;
+        painter.setFont(m_labels.font());
+        painter.setPen(colors.muted);
+        painter.drawText(rect, Qt::AlignCenter, text);
+    }
+}
+
 void LaneCanvas::paintDecoration(QPainter &painter)
 {
     const Colors &colors = Colors::of(palette());
     const TimeAxis &axis = m_state.axis();
     const int height = viewport()->height();
+    paintDeleted(painter);
     if (m_state.brush()) {
         const double left = kHeaderPx + axis.xOf(m_state.brush()->startNs);
         const double right = kHeaderPx + axis.xOf(m_state.brush()->endNs);

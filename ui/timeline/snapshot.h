@@ -41,6 +41,10 @@ struct Snapshot
     std::vector<RankTimeline> ranks;
     std::shared_ptr<const std::vector<store::CollectiveCall>> collectives;
     TimeRange extent;
+    /// Where steps were whose spans the retention has deleted; ascending, apart from each other.
+    std::vector<TimeRange> deleted;
+    /// The newest stretch without such steps: what is worth looking at first.
+    TimeRange newest;
     uint64_t spans = 0;
     std::vector<int64_t> seenFlushes; ///< what Recording::tail() takes next time
 

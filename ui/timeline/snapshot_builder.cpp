@@ -5,12 +5,25 @@
 #include "ui/timeline/activity.h"
 
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace shardscope::ui::timeline {
 
 namespace {
 
 constexpr int64_t kNever = INT64_MAX;
+/// How long a rank's part of a collective may come after another's: the reader joins no farther.
+constexpr int64_t kJoinNs = 30'000'000'000;
+
+/// The number from which on steps may have changed: those after the last one that has lost its spans. The retention
+/// goes on where it was, and what it has done is done.
+int64_t firstThatMayChange(const RankTimeline &old)
+{
+    const auto lastDeleted =
+        std::find_if(old.steps->rbegin(), old.steps->rend(), [](const auto &step) { return !step.spansKept; });
+    return lastDeleted == old.steps->rend() ? 0 : lastDeleted->number + 1;
+}
 
 class Builder
 {
@@ -46,8 +59,13 @@ private:
     Result<> readRank(store::Index process);
     Result<> readLane(const store::LaneInfo &info, store::Index index, const RankTimeline *old, int64_t fromNs,
                       RankTimeline &rank);
+    Result<> readSteps(const RankTimeline *old, RankTimeline &rank);
     Result<> readCollectives();
+    void mergeCollectives(std::vector<store::CollectiveCall> &calls, int64_t fromNs) const;
+    bool isForgotten(const store::CollectivePart &part) const;
+    void indexCollectives();
     void finish();
+    void findDeleted();
     const RankTimeline *oldRank(store::Index process) const;
 
     store::Recording &m_recording;
@@ -55,7 +73,8 @@ private:
     const store::CancelToken &m_cancel;
     const Progress &m_progress;
     std::shared_ptr<Snapshot> m_now = std::make_shared<Snapshot>();
-    std::map<store::Index, int64_t> m_changedFromNs; ///< by process
+    std::map<store::Index, int64_t> m_changedFromNs;            ///< by process
+    std::map<store::Index, std::vector<TimeRange>> m_forgotten; ///< by process, ascending
     int64_t m_firstChangeNs = kNever;
     int64_t m_lastEndNs = 0;
     size_t m_lanesDone = 0;
@@ -120,17 +139,35 @@ std::vector<TimeRange> forgottenSteps(const RankTimeline &old, const std::vector
     return ranges;
 }
 
-std::shared_ptr<const Activity> activityOf(const RankTimeline *old, const RankTimeline &now, int64_t fromNs)
+std::shared_ptr<const Activity> activityOf(const RankTimeline *old, const RankTimeline &now,
+                                           const std::vector<TimeRange> &forgotten, int64_t fromNs)
 {
     auto activity = old ? std::make_shared<Activity>(*old->activity) : std::make_shared<Activity>();
     if (old) {
-        for (const TimeRange &range : forgottenSteps(*old, *now.steps))
+        for (const TimeRange &range : forgotten)
             activity->eraseStartingIn(range);
         for (const auto &lane : old->lanes)
             fromNs = std::min(fromNs, lane->openFromNs);
     }
     updateActivity(*activity, now.lanes, fromNs);
     return activity;
+}
+
+Result<> Builder::readSteps(const RankTimeline *old, RankTimeline &rank)
+{
+    const int64_t fromNumber = old ? firstThatMayChange(*old) : 0;
+    auto read = m_recording.steps(rank.process, fromNumber);
+    if (!read)
+        return tl::unexpected(read.error());
+    auto steps = std::make_shared<std::vector<store::StepInfo>>();
+    if (old)
+        std::copy_if(old->steps->begin(), old->steps->end(), std::back_inserter(*steps),
+                     [fromNumber](const auto &step) { return step.number < fromNumber; });
+    steps->insert(steps->end(), read->begin(), read->end());
+    rank.steps = std::move(steps);
+    if (old)
+        m_forgotten[rank.process] = forgottenSteps(*old, *rank.steps);
+    return {};
 }
 
 Result<> Builder::readRank(store::Index process)
@@ -147,10 +184,8 @@ Result<> Builder::readRank(store::Index process)
     rank.process = process;
     rank.attempt = info.attempt;
     rank.rank = info.rank;
-    auto steps = m_recording.steps(process);
-    if (!steps)
-        return tl::unexpected(steps.error());
-    rank.steps = std::make_shared<const std::vector<store::StepInfo>>(std::move(*steps));
+    if (auto done = readSteps(old, rank); !done)
+        return done;
     const int64_t fromNs = old ? changed->second : store::kBeginning;
     const auto &lanes = m_now->catalog->lanes;
     for (size_t i = 0; i < lanes.size(); ++i) {
@@ -163,7 +198,7 @@ Result<> Builder::readRank(store::Index process)
         return std::pair(a->info.kind != LaneKind::Phase, a->info.sortOrder) <
                std::pair(b->info.kind != LaneKind::Phase, b->info.sortOrder);
     });
-    rank.activity = activityOf(old, rank, fromNs);
+    rank.activity = activityOf(old, rank, m_forgotten[process], fromNs);
     m_now->ranks.push_back(std::move(rank));
     return {};
 }
@@ -179,15 +214,13 @@ Result<> Builder::readLane(const store::LaneInfo &info, store::Index index, cons
             known = old->lanes[i];
     }
     const int64_t laneFromNs = known ? std::min(fromNs, known->openFromNs) : store::kBeginning;
-    auto columns = m_recording.spansStarting(index, laneFromNs);
+    auto columns = m_recording.spansStarting(index, laneFromNs, store::kEnd, m_cancel);
     if (!columns)
         return tl::unexpected(columns.error());
     Lane lane = known ? *known : Lane({info.laneId, info.name, info.kind, info.sortOrder});
     lane.eraseStartingIn({laneFromNs, INT64_MAX});
-    if (old) {
-        for (const TimeRange &range : forgottenSteps(*old, *rank.steps))
-            lane.eraseStartingIn(range);
-    }
+    for (const TimeRange &range : m_forgotten[rank.process])
+        lane.eraseStartingIn(range);
     const std::vector<SpanRecord> records = recordsOf(*columns, m_lastEndNs);
     const auto open = std::find_if(records.begin(), records.end(), [](const SpanRecord &r) { return r.open; });
     lane.openFromNs = open == records.end() ? INT64_MAX : open->startNs;
@@ -205,10 +238,56 @@ Result<> Builder::readCollectives()
         m_now->collectives = m_before->collectives;
         return {};
     }
-    auto calls = m_recording.collectives();
+    // A peer's part of a changed call may be older than the change.
+    const int64_t fromNs = m_before ? m_firstChangeNs - kJoinNs : store::kBeginning;
+    auto calls = m_recording.collectives(fromNs, store::kEnd, m_cancel);
     if (!calls)
         return tl::unexpected(calls.error());
+    if (m_cancel.cancelled())
+        return fail("cancelled");
+    if (m_before)
+        mergeCollectives(*calls, fromNs);
     m_now->collectives = std::make_shared<const std::vector<store::CollectiveCall>>(std::move(*calls));
+    indexCollectives();
+    return {};
+}
+
+bool Builder::isForgotten(const store::CollectivePart &part) const
+{
+    const auto ranges = m_forgotten.find(part.process);
+    return ranges != m_forgotten.end() &&
+           std::any_of(ranges->second.begin(), ranges->second.end(),
+                       [&](const TimeRange &range) { return range.contains(part.enqueuedNs); });
+}
+
+/// Puts the calls from before fromNs, as they were known, in front of those that were read again.
+void Builder::mergeCollectives(std::vector<store::CollectiveCall> &calls, int64_t fromNs) const
+{
+    using Key = std::tuple<int64_t, std::string, int64_t>;
+    const auto keyOf = [](const store::CollectiveCall &call) {
+        return Key(call.attempt, call.communicator, call.sequence);
+    };
+    const auto isOld = [fromNs](const store::CollectivePart &part) { return part.enqueuedNs < fromNs; };
+    std::set<Key> across; // those with parts on both sides
+    for (const store::CollectiveCall &call : calls) {
+        if (std::any_of(call.parts.begin(), call.parts.end(), isOld))
+            across.insert(keyOf(call));
+    }
+    std::vector<store::CollectiveCall> merged;
+    merged.reserve(m_before->collectives->size() + calls.size());
+    for (const store::CollectiveCall &call : *m_before->collectives) {
+        if (!std::all_of(call.parts.begin(), call.parts.end(), isOld) ||
+            (!across.empty() && across.contains(keyOf(call))))
+            continue;
+        if (!std::all_of(call.parts.begin(), call.parts.end(), [this](const auto &part) { return isForgotten(part); }))
+            merged.push_back(call);
+    }
+    std::move(calls.begin(), calls.end(), std::back_inserter(merged));
+    calls = std::move(merged);
+}
+
+void Builder::indexCollectives()
+{
     std::map<store::Index, std::unordered_map<int32_t, uint32_t>> callOf;
     for (uint32_t i = 0; i < m_now->collectives->size(); ++i) {
         for (const store::CollectivePart &part : (*m_now->collectives)[i].parts)
@@ -217,7 +296,45 @@ Result<> Builder::readCollectives()
     for (RankTimeline &rank : m_now->ranks) {
         rank.callOf = std::make_shared<const std::unordered_map<int32_t, uint32_t>>(std::move(callOf[rank.process]));
     }
-    return {};
+}
+
+/// One after the other, touching and overlapping ones made one.
+std::vector<TimeRange> united(std::vector<TimeRange> ranges)
+{
+    std::sort(ranges.begin(), ranges.end(), [](const auto &a, const auto &b) { return a.startNs < b.startNs; });
+    std::vector<TimeRange> all;
+    for (const TimeRange &range : ranges) {
+        if (all.empty() || range.startNs > all.back().endNs)
+            all.push_back(range);
+        else
+            all.back().endNs = std::max(all.back().endNs, range.endNs);
+    }
+    return all;
+}
+
+void Builder::findDeleted()
+{
+    std::vector<TimeRange> ranges;
+    for (const RankTimeline &rank : m_now->ranks) {
+        const auto &steps = *rank.steps;
+        for (size_t i = 0; i < steps.size();) {
+            const size_t first = i;
+            while (i < steps.size() && !steps[i].spansKept)
+                ++i;
+            if (i == first) {
+                ++i;
+                continue;
+            }
+            // Until the next step begins: what lies between two steps goes with them.
+            const store::StepInfo &last = steps[i - 1];
+            ranges.push_back(
+                {steps[first].startNs, i < steps.size() ? steps[i].startNs : last.endNs.value_or(last.startNs)});
+        }
+    }
+    m_now->deleted = united(std::move(ranges));
+    m_now->newest = m_now->extent;
+    if (!m_now->deleted.empty() && m_now->deleted.back().endNs < m_now->extent.endNs)
+        m_now->newest.startNs = m_now->deleted.back().endNs;
 }
 
 void Builder::finish()
@@ -238,6 +355,7 @@ void Builder::finish()
         for (const store::StepInfo &step : *rank.steps)
             include(step.startNs, step.endNs.value_or(step.startNs));
     }
+    findDeleted();
 }
 
 } // namespace

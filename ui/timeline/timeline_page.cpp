@@ -15,6 +15,7 @@
 #include "ui/timeline/timeline_actions.h"
 #include "ui/timeline/timeline_view.h"
 
+#include <QAction>
 #include <QApplication>
 #include <QPointer>
 #include <QSplitter>
@@ -26,6 +27,7 @@ namespace shardscope::ui::timeline {
 TimelinePage::TimelinePage(const Context &context, QWidget *parent)
     : Page(context, parent)
     , m_state(new TimelineState(this))
+    , m_load(new QAction(tr("Load"), this))
 {
     installLaneAccessibility();
     build();
@@ -113,21 +115,30 @@ void TimelinePage::connectState()
     connect(this, &Page::cancelled, this, [this] {
         reader().cancel(this, "timeline");
         m_reading = false;
-        showEmpty(tr("Not loaded"), tr("Loading was cancelled. Open the run again to load it."));
+        m_cancelled = true;
+        showEmpty(tr("Not loaded"), tr("Loading was cancelled."), m_load);
     });
+    connect(m_load, &QAction::triggered, this, &TimelinePage::recordingOpened);
+}
+
+void TimelinePage::showEvent(QShowEvent *event)
+{
+    Page::showEvent(event);
+    if (m_dirty)
+        read();
 }
 
 void TimelinePage::recordingOpened()
 {
     m_state->clear();
-    m_reading = m_readAgain = false;
+    m_reading = m_readAgain = m_cancelled = false;
     showLoading(tr("Reading the spans of all ranks…"));
     read();
 }
 
 void TimelinePage::recordingClosed()
 {
-    m_reading = m_readAgain = false;
+    m_reading = m_readAgain = m_dirty = m_cancelled = false;
     m_state->clear();
     m_panel->hide();
 }
@@ -137,9 +148,13 @@ void TimelinePage::recordingChanged(const RecordingChange &)
     read();
 }
 
-/// One read at a time: a newer request would cancel the older, and a fast writer would starve the page.
+/// One read at a time: a newer request would cancel the older, and a fast writer would starve the page. None while
+/// nobody looks: there is one reader thread for all pages.
 void TimelinePage::read()
 {
+    m_dirty = !isVisible();
+    if (m_dirty || m_cancelled)
+        return;
     if (m_reading) {
         m_readAgain = true;
         return;

@@ -35,6 +35,7 @@ public:
 
 protected:
     void changeEvent(QEvent *event) override;
+    void showEvent(QShowEvent *event) override;
     void recordingOpened() override;
     void recordingChanged(const RecordingChange &change) override;
     void recordingClosed() override;
@@ -56,8 +57,11 @@ private:
     TimelineView *m_view = nullptr;
     SearchBar *m_search = nullptr;
     RangePanel *m_panel = nullptr;
+    QAction *m_load;
     bool m_reading = false;
     bool m_readAgain = false;
+    bool m_dirty = false;     ///< there is more to read than was read while hidden
+    bool m_cancelled = false; ///< the user wants none of it until he says otherwise
 };
 
 } // namespace shardscope::ui::timeline

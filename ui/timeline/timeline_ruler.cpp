@@ -52,10 +52,16 @@ std::vector<TimelineRuler::Step> TimelineRuler::visibleSteps() const
         if (rank.attempt == lastAttempt)
             continue;
         lastAttempt = rank.attempt;
-        for (const store::StepInfo &step : *rank.steps) {
-            const TimeRange range{step.startNs, step.endNs.value_or(m_state.snapshot()->extent.endNs)};
-            if (range.intersects(m_state.axis().visible()))
-                steps.push_back({step.number, range});
+        const TimeRange &visible = m_state.axis().visible();
+        const int64_t lastNs = m_state.snapshot()->extent.endNs;
+        // Steps follow each other, so their ends ascend as their starts do; those that run have none yet.
+        const auto first = std::partition_point(rank.steps->begin(), rank.steps->end(), [&](const auto &step) {
+            return step.endNs.value_or(lastNs) <= visible.startNs;
+        });
+        for (auto step = first; step != rank.steps->end() && step->startNs < visible.endNs; ++step) {
+            const TimeRange range{step->startNs, step->endNs.value_or(lastNs)};
+            if (range.intersects(visible))
+                steps.push_back({step->number, range});
         }
     }
     return steps;
@@ -90,6 +96,8 @@ void TimelineRuler::paintSteps(QPainter &painter) const
     for (const Step &step : visibleSteps()) {
         const double x0 = std::max<double>(LaneCanvas::kHeaderPx, xOf(step.range.startNs));
         const double x1 = std::min<double>(width(), xOf(step.range.endNs));
+        if (x1 - x0 < 1 && x0 < freeFrom)
+            continue; // nothing to be seen of it, and there may be a hundred thousand
         if (x1 - x0 >= 1)
             painter.fillRect(QRectF(x0, 2, x1 - x0, kStepsPx - 4), step.number % 2 ? colors.grid : colors.card);
         painter.setPen(colors.border);

@@ -19,7 +19,7 @@ void TimelineState::setSnapshot(std::shared_ptr<const Snapshot> snapshot)
     m_snapshot = std::move(snapshot);
     m_axis.setLimits(m_snapshot->extent);
     if (first)
-        m_axis.fit();
+        m_axis.setVisible(m_snapshot->newest.isEmpty() ? m_snapshot->extent : m_snapshot->newest);
     else if (m_follows)
         m_axis.followEnd();
     m_layout.update(*m_snapshot);
