@@ -10,6 +10,8 @@
 
 #include <QAbstractItemModelTester>
 #include <QComboBox>
+#include <QPushButton>
+#include <QSignalSpy>
 #include <QSpinBox>
 #include <QTableView>
 #include <QTest>
@@ -35,6 +37,10 @@ private Q_SLOTS:
     void withoutCellsTheCategoriesRemain();
     void thinningKeepsPeaks();
     void anEmptyRunSaysSo();
+    void aLiveRunLeavesTheFieldsAlone();
+    void readingOnIsReadingAll();
+    void nothingIsReadWhileHidden();
+    void cancelHoldsUntilLoad();
 
 private:
     qlonglong bytesAt(int row, int column)
@@ -232,6 +238,100 @@ void MemoryPageTest::anEmptyRunSaysSo()
     m_reader->open(QString::fromStdString(empty.path().string()));
     QTRY_VERIFY(m_page->face() == Page::Face::Empty || m_page->face() == Page::Face::Error);
     QCOMPARE(model().rowCount(), 0);
+}
+
+void MemoryPageTest::aLiveRunLeavesTheFieldsAlone()
+{
+    test::TemporaryFolder folder;
+    auto live = test::LiveFixture::start(folder.path() / "run", {.steps = 9, .finish = false});
+    QVERIFY(live.has_value());
+    for (int i = 0; i < 3; ++i)
+        QVERIFY(live->writeStep().has_value());
+    m_reader->setLive(true);
+    m_reader->open(QString::fromStdString((folder.path() / "run").string()));
+    QTRY_VERIFY(m_page->snapshot() && m_page->snapshot()->steps.size() == 3);
+    auto *step = m_page->findChild<QSpinBox *>();
+    auto *ranks = m_page->findChild<QComboBox *>();
+    QSignalSpy removed(ranks->model(), &QAbstractItemModel::rowsRemoved);
+    QSignalSpy reset(ranks->model(), &QAbstractItemModel::modelReset);
+    m_page->activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(m_page.get()));
+    step->setFocus();
+    step->selectAll();
+    QTest::keyClicks(step, QStringLiteral("2"));
+    QVERIFY(live->writeStep().has_value());
+    QTRY_COMPARE(m_page->snapshot()->steps.size(), size_t(4));
+    QCOMPARE(step->text(), QStringLiteral("2"));
+    QCOMPARE(removed.count() + reset.count(), 0);
+    QTest::keyClick(step, Qt::Key_Return);
+    QCOMPARE(m_selection->step(), std::optional<int64_t>(2));
+    QVERIFY(live->finish().has_value());
+}
+
+void MemoryPageTest::readingOnIsReadingAll()
+{
+    test::TemporaryFolder folder;
+    auto live = test::LiveFixture::start(folder.path() / "run", {.steps = 5, .finish = false});
+    QVERIFY(live.has_value());
+    QVERIFY(live->writeStep().has_value());
+    auto recording = store::Recording::open(folder.path() / "run");
+    QVERIFY(recording.has_value());
+    auto grown = readMemory(*recording, {}, nullptr, {});
+    QVERIFY(grown.has_value());
+    for (int i = 1; i < 5; ++i) {
+        QVERIFY(live->writeStep().has_value());
+        grown = readMemory(*recording, {}, *grown, {});
+        QVERIFY(grown.has_value());
+        QCOMPARE((*grown)->additions, i);
+    }
+    const auto whole = readMemory(*recording, {}, nullptr, {});
+    QVERIFY(whole.has_value());
+    QCOMPARE((*grown)->steps, (*whole)->steps);
+    QCOMPARE((*grown)->places, (*whole)->places);
+    QCOMPARE((*grown)->samples.memoryId, (*whole)->samples.memoryId);
+    QCOMPARE((*grown)->samples.timeNs, (*whole)->samples.timeNs);
+    QCOMPARE((*grown)->samples.categoryBytes, (*whole)->samples.categoryBytes);
+    QCOMPARE((*grown)->samples.deviceUsedBytes, (*whole)->samples.deviceUsedBytes);
+    QVERIFY(live->finish().has_value());
+}
+
+void MemoryPageTest::nothingIsReadWhileHidden()
+{
+    m_page->hide();
+    m_reader->open(QString::fromStdString((m_folder.path() / "run").string()));
+    QTRY_VERIFY(m_reader->isOpen());
+    QVERIFY(!m_reader->isBusy());
+    QVERIFY(!m_page->snapshot());
+    m_page->show();
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+}
+
+void MemoryPageTest::cancelHoldsUntilLoad()
+{
+    test::TemporaryFolder folder;
+    auto live = test::LiveFixture::start(folder.path() / "run", {.steps = 5, .finish = false});
+    QVERIFY(live.has_value());
+    QVERIFY(live->writeStep().has_value());
+    m_reader->setLive(true);
+    m_reader->open(QString::fromStdString((folder.path() / "run").string()));
+    Q_EMIT m_page->cancelled();
+    QTRY_VERIFY(m_reader->isOpen());
+    Q_EMIT m_page->cancelled(); // opening began to load again
+    QCOMPARE(m_page->face(), Page::Face::Empty);
+    QSignalSpy changed(m_reader.get(), &RecordingReader::changed);
+    QVERIFY(live->writeStep().has_value());
+    QVERIFY(changed.wait());
+    QTest::qWait(2500); // longer than the page waits before it reads on
+    QCOMPARE(m_page->face(), Page::Face::Empty);
+    QPushButton *load = nullptr;
+    for (QPushButton *button : m_page->findChildren<QPushButton *>()) {
+        if (button->text() == QLatin1String("Load"))
+            load = button;
+    }
+    QVERIFY(load && load->isVisible());
+    load->click();
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    QVERIFY(live->finish().has_value());
 }
 
 } // namespace shardscope::ui::memory

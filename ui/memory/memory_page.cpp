@@ -29,6 +29,7 @@ constexpr int kLiveReadMs = 2000;
 
 MemoryPage::MemoryPage(const Context &context, QWidget *parent)
     : Page(context, parent)
+    , m_load(new QAction(tr("Load"), this))
 {
     m_liveTimer.setSingleShot(true);
     m_liveTimer.setInterval(kLiveReadMs);
@@ -38,8 +39,10 @@ MemoryPage::MemoryPage(const Context &context, QWidget *parent)
     connect(this, &Page::cancelled, this, [this] {
         reader().cancel(this, "memory");
         m_reading = false;
-        showEmpty(tr("Not loaded"), tr("Loading was cancelled. Open the run again to load it."));
+        m_cancelled = true;
+        showEmpty(tr("Not loaded"), tr("Loading was cancelled."), m_load);
     });
+    connect(m_load, &QAction::triggered, this, &MemoryPage::recordingOpened);
     if (reader().isOpen())
         recordingOpened();
 }
@@ -49,12 +52,19 @@ bool MemoryPage::isSettled() const
     return Page::isSettled() && !m_reading;
 }
 
+void MemoryPage::showEvent(QShowEvent *event)
+{
+    Page::showEvent(event);
+    if (m_dirty)
+        read();
+}
+
 void MemoryPage::recordingOpened()
 {
     m_request = {};
     m_snapshot.reset();
     m_view.reset();
-    m_reading = m_readAgain = false;
+    m_reading = m_readAgain = m_cancelled = false;
     showLoading(tr("Reading the memory samples…"));
     read();
 }
@@ -62,7 +72,7 @@ void MemoryPage::recordingOpened()
 void MemoryPage::recordingClosed()
 {
     m_liveTimer.stop();
-    m_reading = m_readAgain = false;
+    m_reading = m_readAgain = m_dirty = m_cancelled = false;
     m_snapshot.reset();
     m_peakModel->setSnapshot(nullptr);
     m_readoutModel->setSnapshot(nullptr);
@@ -78,6 +88,9 @@ void MemoryPage::read()
 {
     if (!reader().isOpen())
         return;
+    m_dirty = !isVisible(); // there is one reader thread for all pages: none reads while nobody looks
+    if (m_dirty || m_cancelled)
+        return;
     if (m_reading) {
         m_readAgain = true;
         return;
@@ -85,8 +98,8 @@ void MemoryPage::read()
     m_reading = true;
     reader().request<MemorySnapshot>(
         this, "memory",
-        [request = m_request](store::Recording &recording, const store::CancelToken &cancel) {
-            return readMemory(recording, request, cancel);
+        [request = m_request, before = m_snapshot](store::Recording &recording, const store::CancelToken &cancel) {
+            return readMemory(recording, request, before, cancel);
         },
         [this](Result<std::shared_ptr<const MemorySnapshot>> result) {
             m_reading = false;

@@ -45,6 +45,7 @@ public:
 
 protected:
     void changeEvent(QEvent *event) override;
+    void showEvent(QShowEvent *event) override;
     void recordingOpened() override;
     void recordingChanged(const RecordingChange &change) override;
     void recordingClosed() override;
@@ -58,6 +59,8 @@ private:
     void read();
     void onRead(std::shared_ptr<const MemorySnapshot> snapshot);
     void fillChoices();
+    void fillSteps();
+    bool isTyping() const;
     void fillChart();
     bool isNear(std::optional<int64_t> bytes) const;
     std::optional<int64_t> highestProcessBytes() const;
@@ -73,6 +76,9 @@ private:
     std::optional<TimeRange> m_view; ///< zoomed into; empty: all
     bool m_reading = false;
     bool m_readAgain = false;
+    bool m_dirty = false;     ///< there is more to read than was read while hidden
+    bool m_cancelled = false; ///< the user wants none of it until he says otherwise
+    QAction *m_load;
     QTimer m_liveTimer; ///< a live recording is read again no more often than this
     QList<QAction *> m_actions;
     QComboBox *m_rank = nullptr;

@@ -217,18 +217,46 @@ QTableView *MemoryPage::makeTable(QAbstractItemModel *model, const QString &name
     return table;
 }
 
+/// A live recording comes here every other second: an open popup closes when its items are made anew.
+static void refill(QComboBox *combo, const QList<std::pair<QString, QVariant>> &items, const QVariant &current)
+{
+    const QSignalBlocker quiet(combo);
+    bool same = combo->count() == items.size();
+    for (int i = 0; same && i < combo->count(); ++i)
+        same = combo->itemText(i) == items[i].first && combo->itemData(i) == items[i].second;
+    if (!same) {
+        combo->clear();
+        for (const auto &[text, data] : items)
+            combo->addItem(text, data);
+    }
+    combo->setCurrentIndex(combo->findData(current));
+}
+
 void MemoryPage::fillChoices()
 {
-    const QSignalBlocker blockRank(m_rank), blockPlace(m_place), blockStep(m_step);
-    m_rank->clear();
+    QList<std::pair<QString, QVariant>> ranks, places;
     for (const store::Index process : m_snapshot->ranks)
-        m_rank->addItem(rankText(process), process);
-    m_rank->setCurrentIndex(m_rank->findData(m_snapshot->process));
-    m_place->clear();
+        ranks.emplace_back(rankText(process), process);
     for (const std::string &place : m_snapshot->places)
-        m_place->addItem(place == "device" ? tr("on the device") : tr("on the host (%1)").arg(fromView(place)),
-                         fromView(place));
-    m_place->setCurrentIndex(m_place->findData(fromView(m_snapshot->samples.place)));
+        places.emplace_back(place == "device" ? tr("on the device") : tr("on the host (%1)").arg(fromView(place)),
+                            fromView(place));
+    refill(m_rank, ranks, m_snapshot->process);
+    refill(m_place, places, fromView(m_snapshot->samples.place));
+    if (!isTyping())
+        fillSteps();
+}
+
+/// A number that is being typed is not in force yet.
+bool MemoryPage::isTyping() const
+{
+    const QString inForce =
+        m_step->value() == m_step->minimum() ? m_step->specialValueText() : QString::number(m_step->value());
+    return m_step->hasFocus() && m_step->text() != inForce;
+}
+
+void MemoryPage::fillSteps()
+{
+    const QSignalBlocker quiet(m_step);
     const auto &steps = m_snapshot->steps;
     m_step->setRange(steps.empty() ? -1 : static_cast<int>(steps.front()) - 1,
                      steps.empty() ? -1 : static_cast<int>(steps.back()));

@@ -32,9 +32,80 @@ store::Index firstOfNewest(const store::Catalog &catalog)
     return store::kNone;
 }
 
+constexpr int kMostAdditions = 30;
+
+/// Whether `before` is of what is asked for, so that only newer samples need be read.
+bool goesOn(const MemoryRequest &request, const MemorySnapshot *before, store::Index process)
+{
+    return before && before->additions < kMostAdditions && before->process == process && before->samples.size() > 0 &&
+           (request.place.empty() || request.place == before->samples.place);
+}
+
+/// The newest step's peak: peaks of steps that run are written late, but lie after it. Without any, everything.
+int64_t firstThatMayChangeNs(const store::MemoryColumns &samples)
+{
+    for (size_t i = samples.size(); i-- > 0;) {
+        if (samples.isStepPeak[i])
+            return samples.timeNs[i];
+    }
+    return store::kBeginning;
+}
+
+/// All columns, so that none is forgotten.
+template <typename Samples, typename Function>
+void forEachColumn(Samples &samples, Function function)
+{
+    function(samples.memoryId, &store::MemoryColumns::memoryId);
+    function(samples.timeNs, &store::MemoryColumns::timeNs);
+    function(samples.step, &store::MemoryColumns::step);
+    function(samples.isStepPeak, &store::MemoryColumns::isStepPeak);
+    function(samples.roundingBytes, &store::MemoryColumns::roundingBytes);
+    function(samples.pendingFreeBytes, &store::MemoryColumns::pendingFreeBytes);
+    function(samples.allocatedBytes, &store::MemoryColumns::allocatedBytes);
+    function(samples.activeBytes, &store::MemoryColumns::activeBytes);
+    function(samples.reservedBytes, &store::MemoryColumns::reservedBytes);
+    function(samples.processUsedBytes, &store::MemoryColumns::processUsedBytes);
+    function(samples.deviceUsedBytes, &store::MemoryColumns::deviceUsedBytes);
+}
+
+/// Sorts the places that were read into the snapshot. The wanted one's samples go on from before.
+void take(MemorySnapshot &snapshot, std::vector<store::MemoryColumns> places, const MemoryRequest &request,
+          const MemorySnapshot *before)
+{
+    if (before) {
+        snapshot.places = before->places;
+        snapshot.samples = before->samples;
+        snapshot.additions = before->additions + 1;
+    }
+    for (store::MemoryColumns &samples : places) {
+        if (std::find(snapshot.places.begin(), snapshot.places.end(), samples.place) == snapshot.places.end())
+            snapshot.places.push_back(samples.place);
+        if (before && samples.place == before->samples.place)
+            append(snapshot.samples, samples);
+        else if (!before && (request.place.empty() ? snapshot.samples.place.empty() : samples.place == request.place))
+            snapshot.samples = std::move(samples);
+    }
+}
+
 } // namespace
 
+void append(store::MemoryColumns &samples, const store::MemoryColumns &later)
+{
+    if (later.size() == 0)
+        return;
+    const auto kept = std::lower_bound(samples.timeNs.begin(), samples.timeNs.end(), later.timeNs.front());
+    const auto size = kept - samples.timeNs.begin();
+    const auto replace = [size](auto &column, const auto &more) {
+        column.erase(column.begin() + size, column.end());
+        column.insert(column.end(), more.begin(), more.end());
+    };
+    forEachColumn(samples, [&](auto &column, auto member) { replace(column, later.*member); });
+    for (size_t c = 0; c < samples.categoryBytes.size(); ++c)
+        replace(samples.categoryBytes[c], later.categoryBytes[c]);
+}
+
 Result<std::shared_ptr<const MemorySnapshot>> readMemory(store::Recording &recording, const MemoryRequest &request,
+                                                         const std::shared_ptr<const MemorySnapshot> &before,
                                                          const store::CancelToken &cancel)
 {
     auto snapshot = std::make_shared<MemorySnapshot>();
@@ -43,15 +114,12 @@ Result<std::shared_ptr<const MemorySnapshot>> readMemory(store::Recording &recor
     snapshot->process = request.process != store::kNone ? request.process : firstOfNewest(*snapshot->catalog);
     if (snapshot->process == store::kNone)
         return std::shared_ptr<const MemorySnapshot>(snapshot);
-    auto places = recording.memory(snapshot->process, store::kBeginning, store::kEnd, cancel);
+    const MemorySnapshot *known = goesOn(request, before.get(), snapshot->process) ? before.get() : nullptr;
+    const int64_t fromNs = known ? firstThatMayChangeNs(known->samples) : store::kBeginning;
+    auto places = recording.memory(snapshot->process, fromNs, store::kEnd, cancel);
     if (!places)
         return tl::unexpected(places.error());
-    for (store::MemoryColumns &samples : *places) {
-        snapshot->places.push_back(samples.place);
-        const bool wanted = request.place.empty() ? snapshot->samples.place.empty() : samples.place == request.place;
-        if (wanted)
-            snapshot->samples = std::move(samples);
-    }
+    take(*snapshot, std::move(*places), request, known);
     const store::MemoryColumns &samples = snapshot->samples;
     for (size_t i = 0; i < samples.size(); ++i) {
         if (samples.isStepPeak[i] && samples.step[i] >= 0)

@@ -35,10 +35,17 @@ struct MemorySnapshot
     std::optional<store::MemoryPeak> peak;
     std::vector<int64_t> steps;        ///< whose peaks were sampled, ascending
     std::optional<int64_t> limitBytes; ///< of the device
+    int additions = 0;                 ///< reads since all samples were read
 };
 
+/// Reads on from `before` where that is of the same process and place, else everything. Now and then everything all the
+/// same: the retention thins out old samples.
 Result<std::shared_ptr<const MemorySnapshot>> readMemory(store::Recording &recording, const MemoryRequest &request,
+                                                         const std::shared_ptr<const MemorySnapshot> &before,
                                                          const store::CancelToken &cancel);
+
+/// Replaces the samples from the first of `later` on by those.
+void append(store::MemoryColumns &samples, const store::MemoryColumns &later);
 
 /// At most `most` samples that stand for those in the range: of each bucket of time its highest and its lowest in
 /// allocated bytes, so that no peak is lost. Indices, ascending. The neighbours outside are among them.
