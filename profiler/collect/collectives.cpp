@@ -49,9 +49,11 @@ std::optional<Collectives::Open> Collectives::deviceWork(int64_t number, int64_t
     return found->second;
 }
 
-void Collectives::forgetBefore(int64_t number)
+void Collectives::forgetBefore(int64_t ended, int64_t any)
 {
-    std::erase_if(m_open, [&](const auto &entry) { return entry.first < number && entry.second.row.endedNs; });
+    std::erase_if(m_open, [&](const auto &entry) {
+        return entry.first < any || (entry.first < ended && entry.second.row.endedNs);
+    });
 }
 
 } // namespace shardscope::collect

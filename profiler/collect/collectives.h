@@ -36,8 +36,9 @@ public:
     std::optional<Open> deviceWork(int64_t number, int64_t startNs, int64_t endNs);
     /// Nothing where it is not known, or no longer.
     const Open *find(int64_t number) const;
-    /// Forgets what began before this number and has ended.
-    void forgetBefore(int64_t number);
+    /// Forgets what began before number `ended` and has ended, and all before number `any`: without device records no
+    /// end is ever known. Looks through all of them: not to be called at each collective.
+    void forgetBefore(int64_t ended, int64_t any);
 
 private:
     RowSink m_sink;

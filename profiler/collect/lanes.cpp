@@ -3,7 +3,9 @@
 
 #include "core/base/file.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
 #include <unistd.h>
 
 namespace shardscope::collect {
@@ -11,9 +13,28 @@ namespace shardscope::collect {
 namespace {
 
 // The order of the lanes within a rank: phases above, then the device, then the host.
-constexpr int64_t kStreams = 100;
+constexpr int64_t kCompute = 100;
 constexpr int64_t kCommunication = 200;
+constexpr int64_t kCopies = 250;
 constexpr int64_t kThreads = 300;
+
+struct Role
+{
+    std::string_view name;
+    int64_t sortOrder;
+};
+constexpr Role roleOf(StreamRole role)
+{
+    switch (role) {
+    case StreamRole::Compute:
+        return {"compute", kCompute};
+    case StreamRole::Communication:
+        return {"communication", kCommunication};
+    case StreamRole::Copies:
+        break;
+    }
+    return {"copies", kCopies};
+}
 
 /// The first thread is the one that trains: it is the process's own.
 std::string threadName(int32_t threadId)
@@ -72,32 +93,32 @@ int64_t Lanes::thread(int32_t threadId)
     return lane;
 }
 
-int64_t Lanes::stream(uint32_t contextId, uint32_t streamId)
+int64_t Lanes::stream(uint32_t contextId, uint32_t streamId, StreamRole work)
 {
-    const auto found = m_streams.find({contextId, streamId});
-    if (found != m_streams.end())
-        return found->second.laneId;
-    store::LaneRow row{.deviceId = m_deviceId,
-                       .kind = LaneKind::Stream,
-                       .nativeId = streamId,
-                       .contextId = contextId,
-                       .name = fmt::format("stream {}", streamId),
-                       .sortOrder = kStreams + static_cast<int64_t>(m_streams.size())};
-    row.laneId = make(row);
-    m_streams.emplace(std::pair(contextId, streamId), row);
-    return row.laneId;
+    const auto [found, isNew] = m_streams.try_emplace({contextId, streamId});
+    Stream &stream = found->second;
+    if (isNew) {
+        stream.role = work;
+        stream.row = {.deviceId = m_deviceId, .kind = LaneKind::Stream, .nativeId = streamId, .contextId = contextId};
+        describe(stream);
+        stream.row.laneId = make(stream.row);
+    } else if (work > stream.role) {
+        stream.role = work;
+        describe(stream);
+        m_sink(stream.row);
+    }
+    return stream.row.laneId;
 }
 
-void Lanes::nameStream(uint32_t contextId, uint32_t streamId, std::string_view what)
+void Lanes::describe(Stream &stream)
 {
-    stream(contextId, streamId);
-    store::LaneRow &row = m_streams.at({contextId, streamId});
-    std::string name = fmt::format("stream {} ({})", streamId, what);
-    if (row.name == name)
-        return;
-    row.name = std::move(name);
-    row.sortOrder += kCommunication - kStreams;
-    m_sink(row);
+    const Role role = roleOf(stream.role);
+    const bool taken =
+        std::ranges::any_of(m_streams, [&](const auto &other) { return other.second.row.name == role.name; });
+    stream.row.name = taken ? fmt::format("{} (stream {})", role.name, stream.row.nativeId) : std::string(role.name);
+    stream.row.sortOrder = role.sortOrder + std::ranges::count_if(m_streams, [&](const auto &other) {
+                               return &other.second != &stream && other.second.role == stream.role;
+                           });
 }
 
 } // namespace shardscope::collect

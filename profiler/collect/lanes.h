@@ -12,6 +12,10 @@
 
 namespace shardscope::collect {
 
+/// What a stream is there for, as far as its work so far tells; the later in this list, the surer. A stream that
+/// computes copies too, and NCCL's has casts and sums of its own.
+enum class StreamRole { Copies, Compute, Communication };
+
 /// The lanes of a rank: one of phases, one a thread, one a CUDA stream (or, where the transfers are the host's, one for
 /// communication). Each is made, and its row handed on, when something first happens there.
 class Lanes
@@ -23,12 +27,18 @@ public:
     int64_t phases();
     int64_t communication();
     int64_t thread(int32_t threadId);
-    int64_t stream(uint32_t contextId, uint32_t streamId);
-    /// The name of a stream once it is known what runs there ("NCCL").
-    void nameStream(uint32_t contextId, uint32_t streamId, std::string_view what);
+    /// A stream on which work of this kind ran. The first of each role has the role's name ("compute", "communication",
+    /// "copies"), others their number too ("compute (stream 13)"): within a rank names are unique.
+    int64_t stream(uint32_t contextId, uint32_t streamId, StreamRole work);
 
 private:
+    struct Stream
+    {
+        StreamRole role = StreamRole::Copies;
+        store::LaneRow row;
+    };
     int64_t make(store::LaneRow row);
+    void describe(Stream &stream);
 
     int64_t m_nextId;
     const int64_t m_deviceId;
@@ -36,7 +46,7 @@ private:
     std::optional<int64_t> m_phases;
     std::optional<int64_t> m_communication;
     std::map<int32_t, int64_t> m_threads;
-    std::map<std::pair<uint32_t, uint32_t>, store::LaneRow> m_streams;
+    std::map<std::pair<uint32_t, uint32_t>, Stream> m_streams;
 };
 
 } // namespace shardscope::collect

@@ -19,8 +19,10 @@ namespace {
 constexpr int64_t kDeviceId = 1;
 /// Steps whose ids are still needed for late records.
 constexpr int64_t kStepsKnown = 1024;
-/// Collectives whose ends may still come.
-constexpr int64_t kCollectivesKnown = 4096;
+/// Collectives that may still be told more of once they have ended, and that may still end.
+constexpr int64_t kEndedKnown = 4096;
+constexpr int64_t kCollectivesKnown = 1 << 16;
+constexpr int64_t kForgetEvery = 1024;
 
 std::string_view toText(MemoryPlace place)
 {
@@ -50,6 +52,19 @@ Operation operationOf(std::string_view kernel)
             return operation;
     }
     return Operation::Broadcast;
+}
+
+constexpr SpanCategory categoryOf(StreamRole role)
+{
+    switch (role) {
+    case StreamRole::Communication:
+        return SpanCategory::Communication;
+    case StreamRole::Compute:
+        return SpanCategory::Compute;
+    case StreamRole::Copies:
+        break;
+    }
+    return SpanCategory::Copy;
 }
 
 template <typename Event>
@@ -229,7 +244,8 @@ void RecordingWriter::handle(const CollectiveEvent &event)
                                    .outputBytes = event.outputBytes,
                                    .enqueuedNs = event.enqueuedNs};
     m_collectives.began(row, event.number, event.step);
-    m_collectives.forgetBefore(event.number - kCollectivesKnown);
+    if (event.number % kForgetEvery == 0)
+        m_collectives.forgetBefore(event.number - kEndedKnown, event.number - kCollectivesKnown);
     if (!m_cuda && belongsToStep(event))
         m_steps.collectiveOwes(event.step);
 }
@@ -435,12 +451,13 @@ void RecordingWriter::handle(const JoinedRecord &joined)
         m_flight.started(*joined.collective, record.startNs);
         m_flight.ended(*joined.collective, record.endNs);
     }
-    store::SpanRow row{.laneId = m_lanes.stream(record.contextId, record.streamId),
+    const StreamRole role = nccl                                  ? StreamRole::Communication
+                            : record.kind == ActivityKind::Kernel ? StreamRole::Compute
+                                                                  : StreamRole::Copies;
+    store::SpanRow row{.laneId = m_lanes.stream(record.contextId, record.streamId, role),
                        .startNs = record.startNs,
                        .nameId = m_writer.nameId(record.name),
-                       .category = nccl                                  ? SpanCategory::Communication
-                                   : record.kind == ActivityKind::Kernel ? SpanCategory::Compute
-                                                                         : SpanCategory::Copy,
+                       .category = categoryOf(role),
                        .correlation = record.correlation,
                        .bytes = record.bytes > 0 ? std::optional(record.bytes) : std::nullopt};
     if (joined.context) {
@@ -456,8 +473,6 @@ void RecordingWriter::handle(const JoinedRecord &joined)
         row.unitId = open->row.unitId;
         row.bytes = std::max(open->row.inputBytes, open->row.outputBytes);
     }
-    if (nccl)
-        m_lanes.nameStream(record.contextId, record.streamId, "NCCL");
     if (m_full && record.kind == ActivityKind::Kernel) {
         m_writer.add(store::KernelRow{.spanId = m_next.span,
                                       .laneId = row.laneId,

@@ -2,7 +2,9 @@
 // Device records by hand: what CUPTI would tell, joined to steps, units and collectives.
 #include "core/base/clock.h"
 #include "core/observe/flight.h"
+#include "profiler/collect/collectives.h"
 #include "profiler/collect/device_join.h"
+#include "profiler/collect/lanes.h"
 #include "profiler/collect/recorder.h"
 #include "tests/collect/database.h"
 #include "tests/collect/temporary_folder.h"
@@ -10,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <mutex>
 
 namespace shardscope::collect {
@@ -176,9 +179,9 @@ TEST_F(DeviceTest, KernelsGetTheStepUnitPhaseAndCollectiveOfTheirCall)
     EXPECT_THAT(database.rows(
                     "SELECT name.text, category, phase, step_id, unit_id, collective_id, lane.name FROM span "
                     "JOIN lane USING (lane_id) JOIN name USING (name_id) WHERE lane.kind = 'stream' ORDER BY start_ns"),
-                ElementsAre("cast|compute|forward|1|2|1|stream 7", "gemm|compute|forward|1|2|-|stream 7",
-                            "ncclDevKernel_AllGather|communication|backward|1|1|1|stream 20 (NCCL)",
-                            "stray|compute|-|-|-|-|stream 7"));
+                ElementsAre("cast|compute|forward|1|2|1|compute", "gemm|compute|forward|1|2|-|compute",
+                            "ncclDevKernel_AllGather|communication|backward|1|1|1|communication",
+                            "stray|compute|-|-|-|-|compute"));
     // The cast in front of the collective is none of it.
     EXPECT_EQ(database.number("SELECT started_ns FROM collective"), t + 2000);
     EXPECT_EQ(database.number("SELECT ended_ns FROM collective"), t + 5000);
@@ -221,6 +224,45 @@ TEST_F(DeviceTest, AStepLastsUntilItsDeviceIsDone)
     EXPECT_THAT(database.rows("SELECT name.text, step_id, unit_id, duration_ns FROM span JOIN lane USING (lane_id) "
                               "JOIN name USING (name_id) WHERE lane.kind = 'phase' ORDER BY start_ns"),
                 ElementsAre("forward|1|2|1000000000", "forward|2|2|1000000000"));
+}
+
+TEST(Lanes, AreNamedByWhatRunsThere)
+{
+    std::map<int64_t, store::LaneRow> rows;
+    Lanes lanes(1, 1, [&](const store::LaneRow &row) { rows[row.laneId] = row; });
+    const int64_t main = lanes.stream(1, 7, StreamRole::Copies); // the batch is copied before anything is computed
+    EXPECT_EQ(rows[main].name, "copies");
+    EXPECT_EQ(lanes.stream(1, 7, StreamRole::Compute), main);
+    const int64_t nccl = lanes.stream(1, 20, StreamRole::Compute); // a cast
+    EXPECT_EQ(rows[nccl].name, "compute (stream 20)");
+    EXPECT_EQ(lanes.stream(1, 20, StreamRole::Communication), nccl);
+    EXPECT_EQ(lanes.stream(1, 20, StreamRole::Copies), nccl);
+    const int64_t side = lanes.stream(1, 13, StreamRole::Compute);
+    const int64_t offload = lanes.stream(1, 24, StreamRole::Copies);
+    EXPECT_EQ(lanes.stream(1, 7, StreamRole::Copies), main);
+    EXPECT_EQ(rows[main].name, "compute");
+    EXPECT_EQ(rows[nccl].name, "communication");
+    EXPECT_EQ(rows[side].name, "compute (stream 13)");
+    EXPECT_EQ(rows[offload].name, "copies");
+    EXPECT_EQ(rows[offload].nativeId, 24);
+    EXPECT_LT(rows[main].sortOrder, rows[side].sortOrder);
+    EXPECT_LT(rows[side].sortOrder, rows[nccl].sortOrder);
+    EXPECT_LT(rows[nccl].sortOrder, rows[offload].sortOrder);
+    EXPECT_LT(rows[offload].sortOrder, rows[lanes.thread(5)].sortOrder);
+}
+
+TEST(Collectives, AreForgottenAlsoWhereNoEndIsEverKnown)
+{
+    Collectives collectives([](const store::CollectiveRow &) {});
+    for (int64_t number = 0; number < 3; ++number)
+        collectives.began({.collectiveId = number + 1}, number, 1);
+    collectives.deviceWork(0, 10, 20);
+    collectives.forgetBefore(2, 0);
+    EXPECT_FALSE(collectives.find(0)) << "it has ended";
+    EXPECT_TRUE(collectives.find(1)) << "its end may come";
+    collectives.forgetBefore(2, 2);
+    EXPECT_FALSE(collectives.find(1));
+    EXPECT_TRUE(collectives.find(2));
 }
 
 TEST_F(DeviceTest, AtFullKeepsKernelsAndCalls)
