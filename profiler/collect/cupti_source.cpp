@@ -132,6 +132,7 @@ Result<> CuptiSource::start(RecordLevel level)
 Result<> CuptiSource::enableKinds()
 {
     std::vector<CUpti_ActivityKind> kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                             CUPTI_ACTIVITY_KIND_MEMCPY2, // between devices
                                              CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
     if (m_level == RecordLevel::Full)
         kinds.insert(kinds.end(), {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER});
@@ -236,6 +237,11 @@ void CuptiSource::append(const CUpti_Activity &activity, ActivityBatch &batch)
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto &copy = reinterpret_cast<const CUpti_ActivityMemcpy6 &>(activity);
+        record = copyRecord(copy, ActivityKind::Memcpy, copyName(copy.copyKind));
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+        const auto &copy = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4 &>(activity);
         record = copyRecord(copy, ActivityKind::Memcpy, copyName(copy.copyKind));
         break;
     }
