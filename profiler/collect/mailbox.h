@@ -32,6 +32,7 @@ struct Mailbox
     BoundedQueue<AllocationEvent> allocations;
     TextTable texts;
     std::atomic<int64_t> dropped{0}; ///< since the recorder's thread last looked
+    std::atomic<int64_t> unread{0};  ///< and readings of memory that could not be had
 };
 
 } // namespace shardscope::collect

@@ -160,8 +160,11 @@ void Recorder::Impl::stepEnded(const observe::StepResult &result)
     auto payload = std::make_unique<StepEndedEvent::Payload>(
         StepEndedEvent::Payload{.number = number, .monotonicNs = endNs, .result = result});
     if (m_recording) {
-        for (const auto &source : m_options.memory)
+        for (const auto &source : m_options.memory) {
             payload->peaks.push_back(source->peak());
+            if (!payload->peaks.back())
+                m_mailbox.unread.fetch_add(1, std::memory_order_relaxed);
+        }
         if (!payload->peaks.empty() && payload->peaks.front())
             m_thread.keepPeak(number, payload->peaks.front()->reading.allocatedBytes);
     }
@@ -277,7 +280,7 @@ void Recorder::Impl::sample()
         if (const auto reading = m_options.memory[source]->read())
             m_mailbox.send(m_mailbox.samples, MemorySample{source, step, *reading});
         else
-            m_mailbox.dropped.fetch_add(1, std::memory_order_relaxed);
+            m_mailbox.unread.fetch_add(1, std::memory_order_relaxed);
     }
 }
 

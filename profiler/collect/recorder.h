@@ -72,6 +72,7 @@ struct RecorderOptions
 struct RecorderLosses
 {
     int64_t queue = 0;    ///< events that found the queue full
+    int64_t memory = 0;   ///< samples and peaks of memory that could not be read: other threads allocated all the time
     int64_t device = 0;   ///< records that CUPTI dropped
     int64_t database = 0; ///< records that could not be written
 };

@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace shardscope::collect {
@@ -39,18 +40,38 @@ RecorderThread::~RecorderThread()
 
 void RecorderThread::loop()
 {
-    flush();
+    guarded([this] { flush(); });
     int64_t lastFlushNs = monotonicNs();
     std::unique_lock lock(m_mutex);
     while (!m_wake.wait_for(lock, kDrainPeriod, [this] { return m_stopping; })) {
         lock.unlock();
-        drain();
+        guarded([this] { drain(); });
         if (monotonicNs() - lastFlushNs >= kFlushNs) {
             lastFlushNs = monotonicNs();
-            flush();
+            guarded([this] { flush(); });
         }
         lock.lock();
     }
+}
+
+void RecorderThread::guarded(const std::function<void()> &work)
+{
+    try {
+        work();
+    } catch (const std::exception &error) {
+        // The one event that was in hand; what is still in the queues is taken the next time.
+        m_mailbox.dropped.fetch_add(1, std::memory_order_relaxed);
+        complain(error.what());
+    }
+}
+
+int64_t RecorderThread::takeLost()
+{
+    const int64_t dropped = m_mailbox.dropped.exchange(0);
+    const int64_t unread = m_mailbox.unread.exchange(0);
+    m_lostInQueue += dropped;
+    m_memoryUnread += unread;
+    return dropped + unread;
 }
 
 void RecorderThread::drain()
@@ -82,12 +103,10 @@ void RecorderThread::flush()
     if (m_metrics)
         m_writer.take(m_metrics->take());
     watchClock();
-    const int64_t dropped = m_mailbox.dropped.exchange(0);
-    m_lostInQueue += dropped;
-    if (auto written = m_writer.flush(dropped); !written)
+    if (auto written = m_writer.flush(takeLost()); !written)
         complain(written.error().text);
     // The writer counts what it was told was lost, too.
-    m_lostInDatabase = m_writer.recordsDropped() - m_lostInQueue - m_lostByDevice;
+    m_lostInDatabase = m_writer.recordsDropped() - m_lostInQueue - m_memoryUnread - m_lostByDevice;
 }
 
 void RecorderThread::watchClock()
@@ -123,23 +142,38 @@ Result<> RecorderThread::close(std::optional<int> exitCode)
     m_wake.notify_all();
     m_thread.join();
 
-    ActivityBatch batch = m_options.activity ? m_options.activity->stop() : ActivityBatch{};
-    drain();
-    takeDevice(std::move(batch));
-    writeLiveAllocations();
-    if (m_metrics)
-        m_writer.take(m_metrics->take());
-    const int64_t dropped = m_mailbox.dropped.exchange(0);
-    m_lostInQueue += dropped;
-    if (const RecorderLosses lost = losses(); lost.queue + lost.device + lost.database > 0) {
+    try {
+        return finish(exitCode);
+    } catch (const std::exception &error) {
+        return fail("The recording could not be ended: {}.", error.what());
+    }
+}
+
+Result<> RecorderThread::finish(std::optional<int> exitCode)
+{
+    // Each by itself: what one loses costs no other.
+    ActivityBatch batch;
+    guarded([&] {
+        if (m_options.activity)
+            batch = m_options.activity->stop();
+    });
+    guarded([&] { drain(); });
+    guarded([&] { takeDevice(std::move(batch)); });
+    guarded([&] { writeLiveAllocations(); });
+    guarded([&] {
+        if (m_metrics)
+            m_writer.take(m_metrics->take());
+    });
+    const int64_t dropped = takeLost();
+    if (const RecorderLosses lost = losses(); lost.queue + lost.memory + lost.device + lost.database > 0) {
         const std::string text =
-            fmt::format("The recording has gaps: {} events found the recorder's queue full, CUPTI dropped {} records, "
-                        "{} could not be written.",
-                        lost.queue, lost.device, lost.database);
+            fmt::format("The recording has gaps: {} events found the recorder's queue full, memory could not be read "
+                        "{} times, CUPTI dropped {} records, {} could not be written.",
+                        lost.queue, lost.memory, lost.device, lost.database);
         spdlog::warn("{}", text);
-        m_writer.note(
-            EventKind::Recording, text,
-            fmt::format("{{\"queue\": {}, \"device\": {}, \"database\": {}}}", lost.queue, lost.device, lost.database));
+        m_writer.note(EventKind::Recording, text,
+                      fmt::format("{{\"queue\": {}, \"memory\": {}, \"device\": {}, \"database\": {}}}", lost.queue,
+                                  lost.memory, lost.device, lost.database));
     }
     return m_writer.close(dropped, exitCode);
 }
@@ -156,7 +190,7 @@ void RecorderThread::writeLiveAllocations()
 
 RecorderLosses RecorderThread::losses() const
 {
-    return {m_lostInQueue + m_mailbox.dropped, m_lostByDevice, m_lostInDatabase};
+    return {m_lostInQueue + m_mailbox.dropped, m_memoryUnread + m_mailbox.unread, m_lostByDevice, m_lostInDatabase};
 }
 
 RecorderThread::KnownStep &RecorderThread::known(int64_t step)

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,11 @@ private:
     void loop();
     void drain();
     void flush();
+    Result<> finish(std::optional<int> exitCode);
+    /// An exception (bad_alloc) on this thread would end the process: it costs what was being taken and is said.
+    void guarded(const std::function<void()> &work);
+    /// What the queues lost since it was asked last.
+    int64_t takeLost();
     void takeDevice(ActivityBatch &&batch);
     void watchClock();
     void complain(const std::string &text);
@@ -51,6 +57,7 @@ private:
     int64_t m_lastComplaintNs = 0;
 
     std::atomic<int64_t> m_lostInQueue{0};
+    std::atomic<int64_t> m_memoryUnread{0};
     std::atomic<int64_t> m_lostByDevice{0};
     std::atomic<int64_t> m_lostInDatabase{0};
 

@@ -12,8 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <new>
+#include <thread>
 
 namespace shardscope::collect {
 namespace {
@@ -33,6 +36,7 @@ public:
         std::vector<uint64_t> collectives;
         uint32_t calls = 0;
         bool stopped = false;
+        bool outOfMemory = false; ///< the next take() fails
 
         /// A launch now: its correlations and the call itself. Returns the correlation id.
         uint32_t launch()
@@ -97,6 +101,8 @@ public:
     ActivityBatch take() override
     {
         const std::lock_guard lock(m_state->mutex);
+        if (std::exchange(m_state->outOfMemory, false))
+            throw std::bad_alloc();
         return std::exchange(m_state->batch, {});
     }
     ActivityBatch stop() override
@@ -298,6 +304,31 @@ TEST_F(DeviceTest, CountsAndReportsWhatTheDeviceLost)
     EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'recording'"),
                 ElementsAre(HasSubstr("CUPTI dropped 17 records")));
     EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'warning'"), testing::Contains("something odd"));
+}
+
+TEST_F(DeviceTest, OutOfMemoryCostsRecordsAndNotTheRun)
+{
+    {
+        const std::lock_guard lock(m_state->mutex);
+        m_state->outOfMemory = true;
+    }
+    open(RecordLevel::Light);
+    const auto failed = [&] {
+        const std::lock_guard lock(m_state->mutex);
+        return !m_state->outOfMemory;
+    };
+    for (int tries = 0; tries < 1000 && !failed(); ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_TRUE(failed());
+    m_recorder->stepBegan(1);
+    m_recorder->stepEnded({});
+    {
+        const std::lock_guard lock(m_state->mutex);
+        m_state->outOfMemory = true; // at the end too
+    }
+    Database database = close();
+    EXPECT_EQ(database.number("SELECT count(*) FROM step WHERE end_ns IS NOT NULL"), 1);
+    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 2);
 }
 
 TEST(DeviceJoin, JoinsWhatComesApartAndInAnyOrder)

@@ -45,6 +45,8 @@ public:
     MemoryPlace place() const override { return MemoryPlace::Host; }
     std::optional<MemoryReading> read() override
     {
+        if (busy)
+            return std::nullopt;
         return MemoryReading{.timeNs = realtimeNs(),
                              .categories = m_ledger.categories(),
                              .allocatedBytes = m_bytes,
@@ -55,6 +57,8 @@ public:
     void beginStep() override { m_ledger.beginStep(m_bytes, realtimeNs()); }
     std::optional<MemoryPeak> peak() override
     {
+        if (busy)
+            return std::nullopt;
         auto peak = m_ledger.peak();
         return MemoryPeak{{.timeNs = peak.timeNs, .categories = peak.categories, .allocatedBytes = peak.allocatedBytes},
                           std::move(peak.units)};
@@ -66,6 +70,7 @@ public:
     }
 
     int64_t difference = 0;
+    bool busy = false; ///< another thread allocates without pause
 
 private:
     std::shared_ptr<CurrentMemoryTag> m_tag;
@@ -290,6 +295,23 @@ TEST_F(RecorderTest, CountsWhatTheQueueCannotTake)
     EXPECT_GE(written + dropped, kSpans);
     EXPECT_LE(written + dropped, kSpans + 400);
     EXPECT_THAT(database.rows("SELECT kind FROM event"), testing::Contains("recording"));
+}
+
+TEST_F(RecorderTest, CountsTheMemoryThatCouldNotBeRead)
+{
+    auto recorder = Recorder::open(options());
+    ASSERT_TRUE(recorder) << recorder.error().text;
+    m_memory->busy = true;
+    (*recorder)->stepBegan(7);  // a sample
+    (*recorder)->stepEnded({}); // another, and the step's peak
+    m_memory->busy = false;
+    ASSERT_TRUE((*recorder)->close(0));
+    EXPECT_EQ((*recorder)->losses().memory, 3);
+    EXPECT_EQ((*recorder)->losses().queue, 0);
+    Database database = read();
+    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 3);
+    EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'recording'"),
+                ElementsAre(HasSubstr("memory could not be read 3 times")));
 }
 
 TEST_F(RecorderTest, CommitsWhileTheRunGoesOn)
