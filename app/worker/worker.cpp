@@ -224,6 +224,9 @@ Result<int> RankRun::train()
     if (!ended)
         return tl::unexpected(ended.error());
     m_communicator->barrier();
+    // What the device has not done when the recording is closed would be lost, and an error of it not be seen.
+    if (m_setup.device.is_cuda())
+        torch::cuda::synchronize(m_setup.device.index());
     const bool interrupted = *ended == train::Trainer::End::Stopped && m_signals && m_signals->interrupted();
     return interrupted ? SignalWatch::kInterruptedExitCode : kExitDone;
 }
