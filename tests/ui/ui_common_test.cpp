@@ -13,6 +13,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QFontMetrics>
+#include <QScrollArea>
 #include <QSignalSpy>
 #include <QTest>
 #include <QToolButton>
@@ -109,6 +110,42 @@ private Q_SLOTS:
             for (size_t j = i + 1; j < all.size(); ++j)
                 QVERIFY2(all[i] != all[j], qPrintable(all[i].name()));
         }
+    }
+
+    void theWheelScrollsAPageOfCharts()
+    {
+        QScrollArea area;
+        auto *page = new QWidget;
+        auto *chart = new Chart(QStringLiteral("c"), QStringLiteral("x"), ChartUnit::Seconds, page);
+        chart->setSeries({layer(QStringLiteral("a"), 0)});
+        chart->setData({0, 1, 2, 3}, {{1, 2, 3, 4}});
+        chart->resize(400, 260);
+        page->setFixedSize(400, 2000);
+        area.setWidget(page);
+        area.resize(420, 300);
+        area.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&area));
+        chart->plot()->clearFocus();
+        const auto turn = [&](Qt::KeyboardModifiers modifiers) {
+            const QPointF at(200, 100);
+            QWheelEvent event(at, chart->plot()->mapToGlobal(at), {}, {0, -120}, Qt::NoButton, modifiers,
+                              Qt::NoScrollPhase, false);
+            QCoreApplication::sendEvent(chart->plot(), &event);
+            return event.isAccepted(); // else Qt hands it on to the scroll area
+        };
+        const QCPRange all = chart->plot()->xAxis->range();
+        QVERIFY(!turn({}));
+        QCOMPARE(chart->plot()->xAxis->range(), all);
+        QVERIFY(turn(Qt::ControlModifier));
+        QVERIFY(chart->plot()->xAxis->range().size() > all.size());
+        // Alone, a chart needs no key held.
+        Chart alone(QStringLiteral("c"), QStringLiteral("x"), ChartUnit::Seconds);
+        alone.setSeries({layer(QStringLiteral("a"), 0)});
+        alone.setData({0, 1, 2, 3}, {{1, 2, 3, 4}});
+        alone.show();
+        QWheelEvent event({200, 100}, {200, 100}, {}, {0, 120}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        QCoreApplication::sendEvent(alone.plot(), &event);
+        QVERIFY(alone.plot()->xAxis->range().size() < all.size());
     }
 
     void digitsAreEquallyWide()

@@ -3,6 +3,7 @@
 
 #include "ui/common/custom_plot.h"
 #include <QApplication>
+#include <QScrollArea>
 #include <algorithm>
 #include <cmath>
 
@@ -86,8 +87,24 @@ bool ChartInput::release(const QMouseEvent *event)
     return drag != Drag::None;
 }
 
-bool ChartInput::wheel(const QWheelEvent *event)
+/// On a page that scrolls, a wheel that happens to be over a chart is meant for the page.
+bool ChartInput::wheelIsOurs(const QWheelEvent *event) const
 {
+    if (event->modifiers() & (Qt::ControlModifier | Qt::ShiftModifier) || m_plot->hasFocus())
+        return true;
+    for (const QWidget *widget = m_plot->parentWidget(); widget; widget = widget->parentWidget()) {
+        if (qobject_cast<const QScrollArea *>(widget))
+            return false;
+    }
+    return true;
+}
+
+bool ChartInput::wheel(QWheelEvent *event)
+{
+    if (!wheelIsOurs(event)) {
+        event->ignore(); // QCustomPlot would take it otherwise
+        return true;
+    }
     const QCPRange view = m_plot->xAxis->range();
     const QPoint delta = event->angleDelta();
     const bool sideways = std::abs(delta.x()) > std::abs(delta.y()) || (event->modifiers() & Qt::ShiftModifier);

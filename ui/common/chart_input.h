@@ -13,7 +13,8 @@ class QWheelEvent;
 namespace shardscope::ui {
 
 /// Mouse and keys of a chart, in values of its x axis. Drag selects a range, as on the timeline; Shift or the middle
-/// button drags the view; the wheel zooms at the cursor; double click or Home fits; +, −, ← and → do it by keyboard.
+/// button drags the view; the wheel zooms at the cursor (where the page scrolls: with Ctrl, or once the chart has the
+/// focus); double click or Home fits; +, −, ← and → do it by keyboard.
 class ChartInput : public QObject
 {
     Q_OBJECT
@@ -36,7 +37,8 @@ private:
     bool press(const QMouseEvent *event);
     bool move(const QMouseEvent *event);
     bool release(const QMouseEvent *event);
-    bool wheel(const QWheelEvent *event);
+    bool wheel(QWheelEvent *event);
+    bool wheelIsOurs(const QWheelEvent *event) const;
     bool key(const QKeyEvent *event);
     double xAt(const QPointF &position) const;
     void zoom(double center, double factor);
