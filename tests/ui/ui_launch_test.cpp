@@ -184,8 +184,11 @@ private Q_SLOTS:
                         folder.path() + QStringLiteral("/run"));
         QVERIFY(failed.wait());
         QCOMPARE(failed[0][0].toString(), QStringLiteral("shardscope-cli: no worker"));
+        QVERIFY(!launcher.isLaunching());
         launcher.launch(folder.path() + QStringLiteral("/no program"), {}, folder.path() + QStringLiteral("/run"));
+        QCOMPARE(failed.count(), 1); // the window is not held up by the attempt
         QTRY_COMPARE(failed.count(), 2);
+        QVERIFY(!launcher.isLaunching());
     }
 };
 

@@ -15,6 +15,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QDialogButtonBox>
+#include <QEvent>
 #include <QFontDatabase>
 #include <QLabel>
 #include <QPlainTextEdit>
@@ -34,6 +35,7 @@ NewRunDialog::NewRunDialog(const QString &runsDirectory, QWidget *parent)
     , m_command(new QPlainTextEdit(this))
     , m_icon(new QLabel(this))
     , m_message(new QLabel(this))
+    , m_copy(new QPushButton(tr("C&opy"), this))
     , m_launch(new QPushButton(tr("&Launch"), this))
 {
     setWindowTitle(tr("New run"));
@@ -69,9 +71,8 @@ void NewRunDialog::buildLayout()
     m_command->setTabChangesFocus(true);
     m_command->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_command->setFixedHeight(m_command->fontMetrics().lineSpacing() * 3 + 14);
-    auto *copy = new QPushButton(icon(QStringLiteral("edit-copy"), palette()), tr("C&opy"), this);
-    copy->setAutoDefault(false);
-    connect(copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(commandLine()); });
+    m_copy->setAutoDefault(false);
+    connect(m_copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(commandLine()); });
 
     m_message->setWordWrap(true);
     m_message->setTextFormat(Qt::PlainText);
@@ -83,7 +84,6 @@ void NewRunDialog::buildLayout()
     verdict->addWidget(m_icon, 0, Qt::AlignTop);
     verdict->addWidget(m_message, 1);
 
-    m_launch->setIcon(icon(QStringLiteral("media-playback-start"), palette()));
     m_launch->setDefault(true);
     m_launch->setShortcut(Qt::CTRL | Qt::Key_Return);
     m_launch->setToolTip(tr("Start the run (Ctrl+Enter). It goes on when this window closes."));
@@ -94,7 +94,7 @@ void NewRunDialog::buildLayout()
 
     auto *command = new QHBoxLayout;
     command->addWidget(m_command, 1);
-    command->addWidget(copy, 0, Qt::AlignTop);
+    command->addWidget(m_copy, 0, Qt::AlignTop);
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(16, 16, 16, 16);
     layout->setSpacing(8);
@@ -163,8 +163,24 @@ void NewRunDialog::showVerdict()
 void NewRunDialog::showMessage(const QString &text, bool bad)
 {
     m_message->setText(text);
-    const QString name = bad ? QStringLiteral("dialog-error") : QStringLiteral("dialog-information");
+    m_isBad = bad;
+    updateIcons();
+}
+
+void NewRunDialog::changeEvent(QEvent *event)
+{
+    QDialog::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        updateIcons();
+}
+
+/// They are tinted in the text's colour.
+void NewRunDialog::updateIcons()
+{
+    const QString name = m_isBad ? QStringLiteral("dialog-error") : QStringLiteral("dialog-information");
     m_icon->setPixmap(icon(name, palette()).pixmap(QSize(22, 22), devicePixelRatioF()));
+    m_copy->setIcon(icon(QStringLiteral("edit-copy"), palette()));
+    m_launch->setIcon(icon(QStringLiteral("media-playback-start"), palette()));
 }
 
 void NewRunDialog::launch()

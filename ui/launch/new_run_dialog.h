@@ -33,8 +33,12 @@ public:
 Q_SIGNALS:
     void launched(const QString &runFolder);
 
+protected:
+    void changeEvent(QEvent *event) override;
+
 private:
     void buildLayout();
+    void updateIcons();
     void judge();
     void take(const LaunchFacts &facts);
     void showVerdict();
@@ -49,12 +53,14 @@ private:
     QPlainTextEdit *m_command;
     QLabel *m_icon;
     QLabel *m_message;
+    QPushButton *m_copy;
     QPushButton *m_launch;
     config::RunConfiguration m_configuration;
     std::vector<config::Problem> m_quick; ///< found without files
     std::vector<config::Problem> m_slow;  ///< of the disk
     QString m_data;
     bool m_diskKnown = false;
+    bool m_isBad = false; ///< what the message says
 };
 
 } // namespace shardscope::ui

@@ -39,28 +39,49 @@ RunLauncher::RunLauncher(QObject *parent)
     connect(&m_timer, &QTimer::timeout, this, &RunLauncher::look);
 }
 
+/// What became of the attempt to start a process.
+struct RunLauncher::Child
+{
+    qint64 pid = 0;
+    QString error; ///< empty: it runs
+};
+
 void RunLauncher::launch(const QString &program, const QStringList &arguments, const QString &runFolder)
 {
     const QString folder =
         QStandardPaths::writableLocation(QStandardPaths::GenericCacheLocation) + QStringLiteral("/shardscope/launches");
-    QDir().mkpath(folder);
     m_output = folder + u'/' + QFileInfo(runFolder).fileName() + QStringLiteral(".log");
-    QFile::remove(m_output);
     m_runFolder = runFolder;
+    m_launching = true;
+    inBackground(
+        this, [=, output = m_output] { return start(program, arguments, output); },
+        [this, program](const Child &child) {
+            if (!child.error.isEmpty()) {
+                end();
+                Q_EMIT failed(tr("%1 could not be started: %2").arg(program, child.error));
+                return;
+            }
+            m_pid = child.pid;
+            m_timer.start();
+        });
+}
+
+/// On a thread of the pool: a slow disk or a big process to fork must not hold up the window.
+RunLauncher::Child RunLauncher::start(const QString &program, const QStringList &arguments, const QString &output)
+{
+    QDir().mkpath(QFileInfo(output).path());
+    QFile::remove(output);
     QProcess process;
     process.setProgram(program);
     process.setArguments(arguments);
     process.setStandardInputFile(QProcess::nullDevice());
-    process.setStandardOutputFile(m_output);
-    process.setStandardErrorFile(m_output, QIODevice::Append);
+    process.setStandardOutputFile(output);
+    process.setStandardErrorFile(output, QIODevice::Append);
     process.setWorkingDirectory(QDir::homePath());
     qint64 pid = 0;
-    if (!process.startDetached(&pid)) { // forks twice and calls setsid()
-        Q_EMIT failed(tr("%1 could not be started: %2").arg(program, process.errorString()));
-        return;
-    }
-    m_pid = pid;
-    m_timer.start();
+    if (!process.startDetached(&pid)) // forks twice and calls setsid()
+        return {0, process.errorString()};
+    return {pid, {}};
 }
 
 /// What a look at the disk and the process table tells.
@@ -103,6 +124,7 @@ void RunLauncher::end()
 {
     m_timer.stop();
     m_pid = 0;
+    m_launching = false;
 }
 
 } // namespace shardscope::ui

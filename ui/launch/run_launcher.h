@@ -23,13 +23,16 @@ public:
 
     /// One launch at a time. arguments as runArguments() makes them.
     void launch(const QString &program, const QStringList &arguments, const QString &runFolder);
-    bool isLaunching() const { return m_pid > 0; }
+    bool isLaunching() const { return m_launching; }
 
 Q_SIGNALS:
     void started(const QString &runFolder);
     void failed(const QString &message);
 
 private:
+    struct Child;
+
+    static Child start(const QString &program, const QStringList &arguments, const QString &output);
     void look();
     void end();
 
@@ -37,6 +40,7 @@ private:
     QString m_runFolder;
     QString m_output; ///< where the command line's words go until there is a run
     qint64 m_pid = 0;
+    bool m_launching = false;
 };
 
 } // namespace shardscope::ui
