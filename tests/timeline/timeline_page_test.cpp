@@ -12,6 +12,7 @@
 #include <QAbstractItemModelTester>
 #include <QAccessible>
 #include <QHelpEvent>
+#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QScrollBar>
@@ -52,6 +53,7 @@ private Q_SLOTS:
     void lettersInTheSearchFieldAreLetters();
     void foldingByClick();
     void aLiveRecordingIsFollowed();
+    void aLiveSearchKeepsItsPlace();
     void nothingIsReadWhileHidden();
     void cancelHoldsUntilLoad();
     void opensOnTheSpansThatAreKept();
@@ -307,6 +309,33 @@ void TimelinePageTest::aLiveRecordingIsFollowed()
     const uint64_t more = state().snapshot()->spans;
     QTRY_VERIFY(state().snapshot()->spans > more);
     QCOMPARE(state().axis().visible(), before);
+    QVERIFY(live->finish().has_value());
+}
+
+void TimelinePageTest::aLiveSearchKeepsItsPlace()
+{
+    auto live = test::LiveFixture::start(m_folder.path() / "searched", {.steps = 5, .finish = false});
+    QVERIFY(live.has_value());
+    QVERIFY(live->writeStep().has_value());
+    m_reader->setLive(true);
+    m_reader->open(QString::fromStdString((m_folder.path() / "searched").string()));
+    QTRY_COMPARE(m_page->face(), Page::Face::Content);
+    QVERIFY(m_page->find(QStringLiteral("unit:block.0")));
+    QTRY_VERIFY(state().found() != nullptr);
+    key(Qt::Key_N);
+    key(Qt::Key_N);
+    const auto says = [this](const QString &begin) {
+        const auto labels = m_page->findChildren<QLabel *>();
+        return std::any_of(labels.begin(), labels.end(),
+                           [&](const QLabel *label) { return label->text().startsWith(begin); });
+    };
+    QVERIFY(says(QStringLiteral("2 of ")));
+    const uint64_t count = state().found()->count;
+    QVERIFY(live->writeStep().has_value());
+    QTRY_VERIFY(state().found()->count > count);
+    QVERIFY(says(QStringLiteral("2 of ")));
+    key(Qt::Key_N);
+    QVERIFY(says(QStringLiteral("3 of ")));
     QVERIFY(live->finish().has_value());
 }
 

@@ -279,8 +279,31 @@ void TimelinePage::startSearch(const QString &text)
             if (!found)
                 return;
             m_state->setFound(*found);
-            m_search->showHits((*found)->count, -1, (*found)->hits.size() < (*found)->count);
+            // A live recording is searched again with each snapshot: where one is among the hits stays.
+            m_search->showHits((*found)->count, pickedHit(), (*found)->hits.size() < (*found)->count);
         });
+}
+
+/// Which of the hits is picked; −1: none.
+int64_t TimelinePage::pickedHit() const
+{
+    const auto &found = m_state->found();
+    if (!found || !m_state->picked() || !m_state->snapshot())
+        return -1;
+    const SpanRef &picked = *m_state->picked();
+    const SpanRecord record = m_state->snapshot()->record(picked);
+    // The hits may be of another snapshot, where the same span has another place.
+    const auto isPicked = [&](const SearchResult::Hit &hit) {
+        return found->snapshot->ranks[hit.span.rank].process == m_state->snapshot()->ranks[picked.rank].process &&
+               found->snapshot->record(hit.span).spanId == record.spanId;
+    };
+    const auto first = std::lower_bound(found->hits.begin(), found->hits.end(), record.startNs,
+                                        [](const auto &hit, int64_t time) { return hit.startNs < time; });
+    for (auto hit = first; hit != found->hits.end() && hit->startNs == record.startNs; ++hit) {
+        if (isPicked(*hit))
+            return hit - found->hits.begin();
+    }
+    return -1;
 }
 
 void TimelinePage::goToHit(bool forward)
@@ -294,14 +317,12 @@ void TimelinePage::goToHit(bool forward)
         // The picked span itself may be a hit, one of several with the same start.
         const int64_t startNs = m_state->snapshot()->record(*m_state->picked()).startNs;
         const auto byStart = [](const SearchResult::Hit &hit, int64_t time) { return hit.startNs < time; };
-        const auto first = std::lower_bound(hits.begin(), hits.end(), startNs, byStart);
-        const auto isPicked = [&](const SearchResult::Hit &hit) { return hit.span == *m_state->picked(); };
-        const auto last = std::lower_bound(first, hits.end(), startNs + 1, byStart);
-        const auto own = std::find_if(first, last, isPicked);
+        const int64_t own = pickedHit();
+        const int64_t next = std::lower_bound(hits.begin(), hits.end(), startNs, byStart) - hits.begin();
         if (forward)
-            index = (own != last ? own + 1 : first) - hits.begin();
+            index = own >= 0 ? own + 1 : next;
         else
-            index = (own != last ? own : first) - hits.begin() - 1;
+            index = (own >= 0 ? own : next) - 1;
         index = (index + static_cast<int64_t>(hits.size())) % static_cast<int64_t>(hits.size());
     }
     const SpanRef &hit = hits[static_cast<size_t>(index)].span;

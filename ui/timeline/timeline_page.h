@@ -49,6 +49,7 @@ private:
     void onSelectionChanged();
     void startSearch(const QString &text);
     void goToHit(bool forward);
+    int64_t pickedHit() const;
     void summarizeRange();
     void clearAll();
 
