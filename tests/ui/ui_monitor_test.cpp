@@ -5,9 +5,12 @@
 #include "core/run/user_notes.h"
 #include "profiler/store/writer.h"
 #include "recording_fixture.h"
+#include "ui/common/chart.h"
+#include "ui/common/colors.h"
 #include "ui/common/paths.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
+#include "ui/common/theme.h"
 #include "ui/monitor/events_model.h"
 #include "ui/monitor/failure_card.h"
 #include "ui/monitor/live_data.h"
@@ -24,6 +27,7 @@
 #include <QAbstractButton>
 #include <QAbstractItemModelTester>
 #include <QAction>
+#include <QComboBox>
 #include <QElapsedTimer>
 #include <QLabel>
 #include <QLocalServer>
@@ -304,6 +308,58 @@ private Q_SLOTS:
         QCOMPARE(model.index(1, EventsModel::Who).data().toString(), QStringLiteral("—"));
     }
 
+    void manyStepsAreThinnedToTheirExtremes()
+    {
+        auto catalog = std::make_shared<store::Catalog>();
+        catalog->processes.resize(1);
+        catalog->processes[0].rank = 0;
+        LiveDelta delta;
+        delta.catalog = catalog;
+        constexpr int64_t kSteps = 100'000, kSlow = 77'777, kValidated = 12'345;
+        for (int64_t i = 0; i < kSteps; ++i) {
+            store::StepInfo step{.process = 0, .number = i, .startNs = i * 1'000'000'000};
+            step.endNs = step.startNs + (i == kSlow ? 900'000'000 : 100'000'000 + i % 7);
+            step.loss = i == kSlow ? 50.0 : 5.0 + static_cast<double>(i % 3);
+            if (i == kValidated)
+                step.validationLoss = 4.5;
+            delta.steps.push_back(step);
+        }
+        LiveSeries series;
+        series.add(delta);
+        const ChartData loss = series.loss();
+        QVERIFY2(loss.x.size() <= LiveSeries::kMaxPoints + 2, qPrintable(QString::number(loss.x.size())));
+        QVERIFY(loss.x.size() > LiveSeries::kMaxPoints / 4);
+        QVERIFY(std::is_sorted(loss.x.begin(), loss.x.end()));
+        QCOMPARE(*std::max_element(loss.columns[0].begin(), loss.columns[0].end()), 50.0);
+        QCOMPARE(loss.labels.back(), QStringLiteral("Step %1").arg(kSteps - 1));
+        QCOMPARE(std::count(loss.columns[1].begin(), loss.columns[1].end(), 4.5), 1);
+        const ChartData time = series.stepTime(std::nullopt);
+        QVERIFY(time.x.size() <= LiveSeries::kMaxPoints + 2);
+        QCOMPARE(*std::max_element(time.columns[0].begin(), time.columns[0].end()), 900e6);
+        // Zoomed in, every step of the view is there.
+        const ChartData some = series.loss(std::pair{1000.05, 1999.05});
+        QCOMPARE(some.x.size(), size_t(1001));
+        QCOMPARE(some.labels.front(), QStringLiteral("Step 999"));
+    }
+
+    void chartsAreDrawnWhileThePageIsShown()
+    {
+        test::TemporaryFolder temporary;
+        QVERIFY(test::writeFixtureRecording(temporary.path() / "run").has_value());
+        RecordingReader reader;
+        Selection selection;
+        QWidget window;
+        RunCommands commands(&window);
+        LivePage page({reader, selection}, commands);
+        page.resize(1200, 800);
+        auto *loss = page.findChild<Chart *>();
+        reader.open(fromPath(temporary.path() / "run"));
+        QTRY_VERIFY(reader.isOpen() && !reader.isBusy());
+        QCOMPARE(loss->csv().trimmed().count(u'\n'), 0);
+        page.show();
+        QCOMPARE(loss->csv().trimmed().count(u'\n'), 4);
+    }
+
     void manySamplesAreThinnedToTheirPeaks()
     {
         auto catalog = std::make_shared<store::Catalog>();
@@ -453,6 +509,40 @@ private Q_SLOTS:
         QVERIFY(FailureCard::advice(status).contains(QLatin1String("micro-batch")));
         status.state = RunState::Lost;
         QVERIFY(FailureCard::headline(status).contains(QLatin1String("lost")));
+    }
+
+    void logsAfterAMissingRankAreListed()
+    {
+        test::TemporaryFolder temporary;
+        const run::RunFolder folder = makeRun(temporary.path() / "run", RunState::Done, 1);
+        std::filesystem::create_directories(folder.logsFolder(1));
+        for (const int rank : {0, 2, 10})
+            std::ofstream(folder.logFile(1, rank)) << "rank " << rank << "\n";
+        std::ofstream(folder.logsFolder(1) / "rank-x.log") << "no rank\n";
+        const run::RunSummary summary = run::summarize(folder, realtimeNs());
+        RecordingReader reader;
+        Selection selection;
+        LogsPage logs({reader, selection});
+        logs.setRun(&summary);
+        auto *choice = logs.findChild<QComboBox *>();
+        QTRY_COMPARE(choice->count(), 3);
+        QCOMPARE(choice->itemText(1), QStringLiteral("rank 2"));
+        QCOMPARE(choice->itemText(2), QStringLiteral("rank 10"));
+    }
+
+    void theStatusLinesDotsFollowTheTheme()
+    {
+        RunStatusLine line;
+        line.setPalette(lightPalette());
+        run::RunStatus status;
+        status.state = RunState::Running;
+        status.ranks = {{.rank = 0, .pid = 1, .state = RunState::Running}};
+        line.setRun(&status, nullptr);
+        const auto text = [&line] { return line.findChild<QLabel *>()->text(); };
+        const QString light = text();
+        QVERIFY(light.contains(Colors::of(lightPalette()).state(RunState::Running).name()));
+        line.setPalette(darkPalette());
+        QVERIFY2(text().contains(Colors::of(darkPalette()).state(RunState::Running).name()), qPrintable(text()));
     }
 
     void lastLinesOfALongLog()

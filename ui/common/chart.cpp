@@ -179,6 +179,8 @@ void Chart::setData(std::vector<double> x, std::vector<std::vector<double>> colu
 
 void Chart::setMarkers(std::vector<std::pair<double, QString>> markers)
 {
+    if (markers == m_markers)
+        return; // a live page says so with each poll
     m_markers = std::move(markers);
     rescale();
     placeMarkers();

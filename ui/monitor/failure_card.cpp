@@ -7,6 +7,7 @@
 #include "ui/common/icons.h"
 #include "ui/common/paths.h"
 
+#include <QEvent>
 #include <QFontDatabase>
 #include <QGridLayout>
 #include <QLabel>
@@ -134,8 +135,7 @@ void FailureCard::setRun(const run::RunSummary &run)
         return;
     m_shown = shown;
     m_rank = status.failure && status.failure->rank ? *status.failure->rank : 0;
-    const QColor bad = Colors::of(palette()).bad;
-    m_icon->setPixmap(tintedIcon(QStringLiteral("dialog-error"), bad, 22, devicePixelRatioF()));
+    updateIcon();
     m_headline->setText(headline(status));
     m_text->setText(status.failure ? QString::fromStdString(status.failure->text).trimmed() : QString());
     m_text->setVisible(!m_text->text().isEmpty());
@@ -143,6 +143,19 @@ void FailureCard::setRun(const run::RunSummary &run)
     m_lines->hide();
     m_flight->hide();
     readLastLines(run);
+}
+
+void FailureCard::changeEvent(QEvent *event)
+{
+    QFrame::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        updateIcon();
+}
+
+void FailureCard::updateIcon()
+{
+    const QColor bad = Colors::of(palette()).bad;
+    m_icon->setPixmap(tintedIcon(QStringLiteral("dialog-error"), bad, 22, devicePixelRatioF()));
 }
 
 /// What the disk still knows of a dead rank.

@@ -29,7 +29,11 @@ public:
 Q_SIGNALS:
     void showLogs(int rank);
 
+protected:
+    void changeEvent(QEvent *event) override;
+
 private:
+    void updateIcon();
     void readLastLines(const run::RunSummary &run);
 
     QLabel *m_icon;

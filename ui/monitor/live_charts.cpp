@@ -105,6 +105,7 @@ void LiveCharts::follow(Chart *leader, double lower, double upper, bool fit)
         if (chart != leader)
             chart->setXRange(m_view);
     }
+    Q_EMIT viewChanged();
 }
 
 void LiveCharts::brush()
@@ -124,9 +125,9 @@ static void fill(Chart *chart, ChartData data)
 
 void LiveCharts::refresh(const LiveSeries &series, std::optional<int> rank)
 {
-    fill(m_loss, series.loss());
-    fill(m_norm, series.norm());
-    refreshStepTime(series.stepTime(rank));
+    fill(m_loss, series.loss(m_view));
+    fill(m_norm, series.norm(m_view));
+    refreshStepTime(series.stepTime(rank, m_view));
     refreshMemory(series, rank);
 }
 

@@ -26,6 +26,8 @@ public:
 Q_SIGNALS:
     /// Clicked at seconds since the origin.
     void picked(double seconds);
+    /// Another part is in view: refresh() has more or fewer points of it.
+    void viewChanged();
 
 private:
     Chart *addChart(const QString &title);

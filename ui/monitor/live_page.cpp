@@ -29,6 +29,7 @@ LivePage::LivePage(const Context &context, RunCommands &commands, QWidget *paren
 {
     setContent(buildContent(commands));
     connect(m_rank, &QComboBox::currentIndexChanged, this, &LivePage::refreshCharts);
+    connect(m_charts, &LiveCharts::viewChanged, this, &LivePage::refreshCharts);
     connect(m_charts, &LiveCharts::picked, this, &LivePage::pickTime);
     connect(m_failure, &FailureCard::showLogs, this, &LivePage::showLogs);
     connect(m_eventsView, &QTableView::activated, this, [this](const QModelIndex &index) { followEvent(index.row()); });
@@ -59,7 +60,7 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     choice->addWidget(m_rank);
     choice->addStretch(1);
     auto *hint =
-        new QLabel(tr("Drag to select a range · wheel to zoom · Shift-drag to move · double click to fit"), upper);
+        new QLabel(tr("Drag to select a range · Ctrl+wheel to zoom · Shift-drag to move · double click to fit"), upper);
     hint->setForegroundRole(QPalette::PlaceholderText);
     choice->addWidget(hint);
 
@@ -219,8 +220,18 @@ std::optional<int> LivePage::chosenRank() const
     return rank.isValid() ? std::optional(rank.toInt()) : std::nullopt;
 }
 
+void LivePage::showEvent(QShowEvent *event)
+{
+    Page::showEvent(event);
+    if (m_stale)
+        refreshCharts();
+}
+
 void LivePage::refreshCharts()
 {
+    m_stale = !isVisible();
+    if (m_stale)
+        return;
     m_charts->refresh(m_series, chosenRank());
     m_charts->setEvents(m_series.events());
 }

@@ -40,6 +40,7 @@ protected:
     void recordingClosed() override;
     void onWaiting() override;
     void onFailed(const QString &message) override;
+    void showEvent(QShowEvent *event) override;
 
 private:
     QWidget *buildContent(RunCommands &commands);
@@ -68,6 +69,7 @@ private:
     std::optional<run::RunSummary> m_run;
     bool m_again = false; ///< the recording grew while it was read
     bool m_loading = false;
+    bool m_stale = false; ///< the charts lack what came while the page was hidden
 };
 
 } // namespace shardscope::ui

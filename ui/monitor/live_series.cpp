@@ -80,8 +80,11 @@ void LiveSeries::addSteps(const std::vector<store::StepInfo> &steps, const store
 {
     for (const store::StepInfo &step : steps) {
         const auto &process = catalog.processes[static_cast<size_t>(step.process)];
-        if (step.endNs)
-            m_steps[static_cast<int>(*process.rank)][{process.attempt, step.number}] = pointOf(step);
+        if (!step.endNs)
+            continue;
+        const StepKey key{process.attempt, step.number};
+        m_steps[static_cast<int>(*process.rank)][key] = pointOf(step);
+        updateSlowest(key);
     }
 }
 
@@ -176,70 +179,120 @@ std::optional<LiveSeries::StepKey> LiveSeries::stepAt(double time) const
     return steps.empty() ? std::nullopt : std::optional(steps.rbegin()->first);
 }
 
-std::vector<std::pair<LiveSeries::StepKey, const StepPoint *>> LiveSeries::slowest() const
+void LiveSeries::updateSlowest(const StepKey &key)
 {
-    std::map<StepKey, const StepPoint *> best;
+    const StepPoint *&slowest = m_slowest[key];
+    slowest = nullptr;
     for (const auto &[rank, steps] : m_steps) {
-        for (const auto &[key, point] : steps) {
-            const StepPoint *&one = best[key];
-            if (!one || point.wallNs() > one->wallNs())
-                one = &point;
-        }
+        const auto step = steps.find(key);
+        if (step != steps.end() && (!slowest || step->second.wallNs() > slowest->wallNs()))
+            slowest = &step->second;
     }
-    return {best.begin(), best.end()};
 }
 
-ChartData LiveSeries::loss() const
+LiveSeries::Points LiveSeries::pointsOfFirst() const
+{
+    Points points;
+    if (m_steps.empty())
+        return points;
+    points.reserve(m_steps.begin()->second.size());
+    for (const auto &[key, point] : m_steps.begin()->second)
+        points.emplace_back(key, &point);
+    return points;
+}
+
+/// Marks the lowest and the highest of a few neighbours, and what is far between anyway.
+static void keepExtremes(const std::vector<std::pair<LiveSeries::StepKey, const StepPoint *>> &points, size_t from,
+                         size_t to, double (*value)(const StepPoint &), std::vector<char> &kept)
+{
+    size_t lowest = from, highest = from;
+    const auto valueAt = [&](size_t i) { return value(*points[i].second); };
+    for (size_t i = from; i < to; ++i) {
+        if (points[i].second->validationLoss)
+            kept[i] = 1;
+        if (valueAt(i) < valueAt(lowest) || std::isnan(valueAt(lowest)))
+            lowest = i;
+        if (valueAt(i) > valueAt(highest) || std::isnan(valueAt(highest)))
+            highest = i;
+    }
+    kept[lowest] = kept[highest] = 1;
+}
+
+LiveSeries::Points LiveSeries::thinned(const Points &all, const View &view, double (*value)(const StepPoint &))
+{
+    size_t from = 0, to = all.size();
+    if (view) { // with a neighbour on each side, so that lines go on to the edge
+        const auto before = [](double time) { return [time](const auto &entry) { return entry.second->endS < time; }; };
+        from = static_cast<size_t>(std::partition_point(all.begin(), all.end(), before(view->first)) - all.begin());
+        to = static_cast<size_t>(std::partition_point(all.begin(), all.end(), before(view->second)) - all.begin());
+        from -= from > 0;
+        to = std::min(to + 1, all.size());
+    }
+    if (to - from <= kMaxPoints)
+        return {all.begin() + static_cast<ptrdiff_t>(from), all.begin() + static_cast<ptrdiff_t>(to)};
+    size_t size = 2; // a power of two, counted from the first step: what stands for a group stays the same for long
+    while ((to - from) / size > kMaxPoints / 2)
+        size *= 2;
+    std::vector<char> kept(all.size());
+    for (size_t i = from; i < to; i = (i / size + 1) * size)
+        keepExtremes(all, i, std::min(to, (i / size + 1) * size), value, kept);
+    kept[to - 1] = 1;
+    Points points;
+    for (size_t i = from; i < to; ++i) {
+        if (kept[i])
+            points.push_back(all[i]);
+    }
+    return points;
+}
+
+ChartData LiveSeries::loss(const View &view) const
 {
     ChartData data;
     data.columns.resize(2);
-    if (m_steps.empty())
-        return data;
-    for (const auto &[key, point] : m_steps.begin()->second) { // the loss is the global one: any rank's will do
-        data.x.push_back(point.endS);
-        data.columns[0].push_back(orNan(point.loss));
-        data.columns[1].push_back(orNan(point.validationLoss));
+    // The loss is the global one: any rank's will do.
+    const auto value = [](const StepPoint &point) { return orNan(point.loss); };
+    for (const auto &[key, point] : thinned(pointsOfFirst(), view, value)) {
+        data.x.push_back(point->endS);
+        data.columns[0].push_back(orNan(point->loss));
+        data.columns[1].push_back(orNan(point->validationLoss));
         data.labels.push_back(stepLabel(key));
     }
     return data;
 }
 
-ChartData LiveSeries::norm() const
+ChartData LiveSeries::norm(const View &view) const
 {
     ChartData data;
     data.columns.resize(2);
-    if (m_steps.empty())
-        return data;
-    for (const auto &[key, point] : m_steps.begin()->second) {
-        data.x.push_back(point.endS);
-        data.columns[0].push_back(orNan(point.gradientNorm));
-        data.columns[1].push_back(orNan(point.learningRate));
+    const auto value = [](const StepPoint &point) { return orNan(point.gradientNorm); };
+    for (const auto &[key, point] : thinned(pointsOfFirst(), view, value)) {
+        data.x.push_back(point->endS);
+        data.columns[0].push_back(orNan(point->gradientNorm));
+        data.columns[1].push_back(orNan(point->learningRate));
         data.labels.push_back(stepLabel(key));
     }
     return data;
 }
 
-ChartData LiveSeries::stepTime(std::optional<int> rank) const
+ChartData LiveSeries::stepTime(std::optional<int> rank, const View &view) const
 {
     ChartData data;
     data.columns.resize(kStepParts);
-    const auto take = [&data](const StepKey &key, const StepPoint &point) {
-        data.x.push_back(point.endS);
+    Points all;
+    if (!rank)
+        all.assign(m_slowest.begin(), m_slowest.end());
+    else if (const auto steps = m_steps.find(*rank); steps != m_steps.end()) {
+        for (const auto &[key, point] : steps->second)
+            all.emplace_back(key, &point);
+    }
+    const auto value = [](const StepPoint &point) { return static_cast<double>(point.wallNs()); };
+    for (const auto &[key, point] : thinned(all, view, value)) {
+        data.x.push_back(point->endS);
         for (size_t i = 0; i < kStepParts; ++i) {
-            const double wall = i == 0 ? static_cast<double>(point.wallNs()) : kNan;
-            data.columns[i].push_back(point.partNs ? static_cast<double>((*point.partNs)[i]) : wall);
+            const double wall = i == 0 ? static_cast<double>(point->wallNs()) : kNan;
+            data.columns[i].push_back(point->partNs ? static_cast<double>((*point->partNs)[i]) : wall);
         }
         data.labels.push_back(stepLabel(key));
-    };
-    if (rank) {
-        const auto steps = m_steps.find(*rank);
-        if (steps != m_steps.end()) {
-            for (const auto &[key, point] : steps->second)
-                take(key, point);
-        }
-    } else {
-        for (const auto &[key, point] : slowest())
-            take(key, *point);
     }
     return data;
 }

@@ -56,7 +56,16 @@ class LiveSeries
 public:
     /// (attempt, step): a resumed run may do a step again.
     using StepKey = std::pair<int64_t, int64_t>;
+    /// Seconds since the origin; empty: all.
+    using View = std::optional<std::pair<double, double>>;
     static constexpr size_t kMaxSamples = 12000; ///< of a rank
+    static constexpr size_t kMaxPoints = 4000;   ///< of steps in a view; a few more where there are validation losses
+
+    LiveSeries() = default;
+    LiveSeries(LiveSeries &&) = default;
+    LiveSeries &operator=(LiveSeries &&) = default;
+    LiveSeries(const LiveSeries &) = delete; // m_slowest points into m_steps
+    LiveSeries &operator=(const LiveSeries &) = delete;
 
     void clear();
     void add(const LiveDelta &delta);
@@ -70,13 +79,14 @@ public:
     std::optional<StepKey> stepAt(double seconds) const;
     const std::vector<store::EventInfo> &events() const { return m_events; }
 
+    // Of many steps in view the highest and the lowest of each few stand for the others, so that no outlier is lost.
     /// Columns: loss, validation loss.
-    ChartData loss() const;
+    ChartData loss(const View &view = {}) const;
     /// Columns: gradient norm, learning rate.
-    ChartData norm() const;
+    ChartData norm(const View &view = {}) const;
     /// kStepParts columns, or the wall alone in the first where nothing finer was recorded; the slowest rank without
     /// one.
-    ChartData stepTime(std::optional<int> rank) const;
+    ChartData stepTime(std::optional<int> rank, const View &view = {}) const;
     /// Categories in order, rounding, reserved, process used (NaN where not measured).
     ChartData memory(int rank) const;
     /// Parts of a step that are not zero throughout.
@@ -100,9 +110,14 @@ private:
     static void cut(Samples &samples, double fromS);
     static void addSamples(Samples &samples, const store::MemoryColumns &memory);
     static void thin(Samples &samples);
-    std::vector<std::pair<StepKey, const StepPoint *>> slowest() const;
+    void updateSlowest(const StepKey &key);
+    using Points = std::vector<std::pair<StepKey, const StepPoint *>>;
+    /// Of any rank.
+    Points pointsOfFirst() const;
+    static Points thinned(const Points &all, const View &view, double (*value)(const StepPoint &));
 
     std::map<int, std::map<StepKey, StepPoint>> m_steps; ///< by rank
+    std::map<StepKey, const StepPoint *> m_slowest;      ///< of all ranks
     std::map<int, Samples> m_samples;                    ///< by rank
     std::vector<store::EventInfo> m_events;
 };

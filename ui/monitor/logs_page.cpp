@@ -9,13 +9,16 @@
 
 #include <QCheckBox>
 #include <QComboBox>
+#include <QDir>
 #include <QFontDatabase>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
+#include <QRegularExpression>
 #include <QScrollBar>
 #include <QToolButton>
+#include <algorithm>
 
 namespace shardscope::ui {
 
@@ -152,7 +155,6 @@ void LogsPage::showRank(int rank)
     listLogs();
 }
 
-/// All logs of a run, the newest attempt's first: label, path, rank.
 struct LogFile
 {
     QString label;
@@ -160,15 +162,28 @@ struct LogFile
     int rank;
 };
 
+/// Ascending. What is there counts: a rank between others may have none.
+static std::vector<int> ranksWithLogs(const std::filesystem::path &logs)
+{
+    static const QRegularExpression pattern(QStringLiteral("^rank-(\\d{1,9})\\.log$"));
+    std::vector<int> ranks;
+    for (const QString &name : QDir(fromPath(logs)).entryList({QStringLiteral("rank-*.log")}, QDir::Files)) {
+        const QRegularExpressionMatch match = pattern.match(name);
+        if (match.hasMatch())
+            ranks.push_back(match.captured(1).toInt());
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
+/// All logs of a run, the newest attempt's first.
 static std::vector<LogFile> findLogs(const run::RunFolder &folder)
 {
     std::vector<LogFile> logs;
     const std::vector<int> attempts = folder.attempts();
     for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
-        for (int rank = 0; rank < 100000; ++rank) {
+        for (const int rank : ranksWithLogs(folder.logsFolder(*attempt))) {
             const QString path = fromPath(folder.logFile(*attempt, rank));
-            if (!QFile::exists(path))
-                break;
             const QString label = attempts.size() > 1 ? LogsPage::tr("rank %1, attempt %2").arg(rank).arg(*attempt)
                                                       : LogsPage::tr("rank %1").arg(rank);
             logs.push_back({label, path, rank});

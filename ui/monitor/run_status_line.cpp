@@ -100,20 +100,27 @@ QString RunStatusLine::memoryText(const run::RunStatus &status, const store::Cat
                      : tr("peak %1").arg(bytesText(*status.peakAllocatedBytes));
 }
 
-void RunStatusLine::showRanks(const run::RunStatus &status)
+void RunStatusLine::changeEvent(QEvent *event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        showRanks(); // the dots' colours stand in its text
+}
+
+void RunStatusLine::showRanks()
 {
     const Colors &colors = Colors::of(palette());
     QString dots;
     QStringList tips;
-    for (size_t i = 0; i < status.ranks.size(); ++i) {
-        const run::RankStatus &rank = status.ranks[i];
+    for (size_t i = 0; i < m_rankStates.size(); ++i) {
+        const run::RankStatus &rank = m_rankStates[i];
         tips << tr("rank %1: %2, pid %3").arg(rank.rank).arg(nameOf(rank.state)).arg(rank.pid);
         if (i < kMaxDots)
             dots += QStringLiteral(" %1 <span style='color:%2'>●</span>")
                         .arg(rank.rank)
                         .arg(colors.state(rank.state).name());
     }
-    if (status.ranks.size() > kMaxDots)
+    if (m_rankStates.size() > kMaxDots)
         dots += QStringLiteral(" …");
     m_ranks->setText(dots.isEmpty() ? QString() : tr("rank") + dots);
     m_ranks->setToolTip(tips.join(u'\n'));
@@ -121,10 +128,8 @@ void RunStatusLine::showRanks(const run::RunStatus &status)
 
 void RunStatusLine::setRun(const run::RunStatus *status, const store::Catalog *catalog)
 {
-    if (status)
-        showRanks(*status);
-    else
-        m_ranks->clear();
+    m_rankStates = status ? status->ranks : std::vector<run::RankStatus>();
+    showRanks();
     m_progress->setText(status ? progressText(*status) : QString());
     m_recorded->setText(catalog ? recordedText(*catalog) : QString());
     m_memory->setText(status ? memoryText(*status, catalog) : QString());

@@ -28,10 +28,12 @@ public:
 
 protected:
     bool eventFilter(QObject *watched, QEvent *event) override;
+    void changeEvent(QEvent *event) override;
 
 private:
-    void showRanks(const run::RunStatus &status);
+    void showRanks();
 
+    std::vector<run::RankStatus> m_rankStates;
     QLabel *m_ranks;
     QLabel *m_progress;
     QLabel *m_recorded;
