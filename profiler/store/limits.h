@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long and how much at once: a reader must never hold up the writer of a live recording for longer than its patience.
+// How long and how much at once: a reader must never hold up the writer of a live recording for longer than its
+// patience.
 #pragma once
 
 #include <cstdint>

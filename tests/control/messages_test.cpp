@@ -12,13 +12,14 @@ using testing::HasSubstr;
 
 TEST(RankMessages, comeBackFromTheirLines)
 {
-    const std::vector<RankMessage> messages = {ReadyMessage{42, 1, 20, "cpu"},
-                                               StepMessage{3, 20, 2.5, std::nullopt, 1024, 5'000'000, 1 << 20, 7, 99, 8},
-                                               PausedMessage{4},
-                                               RunningMessage{4},
-                                               CheckpointMessage{5, "/a \"b\"/ü"},
-                                               WarningMessage{"two\nlines", true},
-                                               FailureMessage{"why", 3, true, 12}};
+    const std::vector<RankMessage> messages = {
+        ReadyMessage{42, 1, 20, "cpu"},
+        StepMessage{3, 20, 2.5, std::nullopt, 1024, 5'000'000, 1 << 20, 7, 99, 8},
+        PausedMessage{4},
+        RunningMessage{4},
+        CheckpointMessage{5, "/a \"b\"/ü"},
+        WarningMessage{"two\nlines", true},
+        FailureMessage{"why", 3, true, 12}};
     for (const RankMessage &message : messages) {
         const std::string line = toLine(message);
         EXPECT_EQ(line.find('\n'), std::string::npos);
