@@ -2,6 +2,7 @@
 #include "app/cli/output.h"
 
 #include <cerrno>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -20,23 +21,31 @@ int Output::width() const
     return ::ioctl(m_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+/// False where there is none, or nobody to read any more.
 bool Output::roomWithin(int timeoutMs) const
 {
-    pollfd waiting{m_fd, POLLOUT, 0};
-    return ::poll(&waiting, 1, timeoutMs) > 0 && (waiting.revents & POLLOUT);
+    for (;;) {
+        pollfd waiting{m_fd, POLLOUT, 0};
+        const int ready = ::poll(&waiting, 1, timeoutMs);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        return ready > 0 && (waiting.revents & POLLOUT);
+    }
 }
 
-void Output::write(std::string text, int timeoutMs)
+void Output::write(std::string_view text, int timeoutMs)
 {
     std::string_view rest(text);
     while (!rest.empty() && roomWithin(timeoutMs)) {
         // A pipe that poll() calls writable takes PIPE_BUF bytes without blocking.
         const ssize_t written = ::write(m_fd, rest.data(), std::min<size_t>(rest.size(), 4096));
-        if (written < 0 && errno != EINTR)
+        if (written < 0 && errno != EINTR && errno != EAGAIN)
             return;
         if (written > 0)
             rest.remove_prefix(static_cast<size_t>(written));
     }
+    if (rest.size() < text.size())
+        m_cut = !rest.empty();
 }
 
 void Output::progress(std::string_view text)
@@ -47,17 +56,28 @@ void Output::progress(std::string_view text)
     m_progressShown = true;
 }
 
+/// After a text that was cut the next one begins in a line of its own.
+void Output::writeLine(std::string_view text, int timeoutMs)
+{
+    const bool ended = !text.empty() && text.back() == '\n';
+    const std::string_view before = m_progressShown ? "\r\x1b[K" : m_cut ? "\n" : "";
+    write(fmt::format("{}{}{}", before, text, ended ? "" : "\n"), timeoutMs);
+    m_progressShown = false;
+}
+
 void Output::line(std::string_view text)
 {
-    write((m_progressShown ? "\r\x1b[K" : "") + std::string(text) + "\n", 0);
-    m_progressShown = false;
+    writeLine(text, 0);
+}
+
+void Output::event(std::string_view text)
+{
+    writeLine(text, 1000);
 }
 
 void Output::result(std::string_view text)
 {
-    const bool ended = !text.empty() && text.back() == '\n';
-    write((m_progressShown ? "\r\x1b[K" : "") + std::string(text) + (ended ? "" : "\n"), 1000);
-    m_progressShown = false;
+    writeLine(text, -1);
 }
 
 std::string cutToWidth(std::string_view text, int columns)

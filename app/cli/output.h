@@ -8,8 +8,8 @@ namespace shardscope::cli {
 
 enum class Format { Text, Json };
 
-/// Standard output and error of a command that must not stop when nobody reads: a closed terminal is ignored, and a
-/// line that a stopped reader has no room for is left out (line()), or waited for a second (result()).
+/// Standard output or error. A closed one is ignored. What a run tells while it goes on must not stop it where nobody
+/// reads: a line that there is no room for is left out, or cut. What a command was called for waits for its reader.
 class Output
 {
 public:
@@ -21,16 +21,20 @@ public:
     /// Replaces the line that the cursor is in, on a terminal. Elsewhere nothing.
     void progress(std::string_view text);
     void line(std::string_view text);
-    /// What the command was called for: all of it, however long, as long as somebody reads.
+    /// As line(), but waits a second for room.
+    void event(std::string_view text);
+    /// What the command was called for: all of it, however long and slowly it is read.
     void result(std::string_view text);
 
 private:
     bool roomWithin(int timeoutMs) const;
-    void write(std::string text, int timeoutMs);
+    void write(std::string_view text, int timeoutMs);
+    void writeLine(std::string_view text, int timeoutMs);
 
     int m_fd;
     bool m_terminal;
     bool m_progressShown = false;
+    bool m_cut = false; ///< the last text went out in part
 };
 
 /// Columns that a UTF-8 text takes, as far as one code point is one column; cut to at most `columns`.

@@ -8,6 +8,7 @@
 #include "core/config/machine_facts.h"
 #include "core/config/registry.h"
 #include "core/data/dataset.h"
+#include "core/files/checkpoint_folder.h"
 #include "core/run/places.h"
 #include "core/run/run_record.h"
 #include "core/run/run_status.h"
@@ -26,6 +27,30 @@ fs::path runsDirectory()
     return run::defaultRunsDirectory();
 }
 
+static files::CheckpointFolder checkpointsOf(const run::RunFolder &folder)
+{
+    return files::CheckpointFolder(folder.checkpointsFolder());
+}
+
+/// "step-000200, step-000300": what a run can't go on from though it is the newest. Empty where all is well.
+static std::string damagedCheckpoints(const run::RunFolder &folder)
+{
+    std::string names;
+    for (const fs::path &path : checkpointsOf(folder).damagedAfterNewest())
+        names += (names.empty() ? "" : ", ") + path.filename().string();
+    return names;
+}
+
+static Result<files::CheckpointInfo> newestCheckpoint(const run::RunFolder &folder)
+{
+    if (auto newest = checkpointsOf(folder).newest())
+        return *newest;
+    const std::string damaged = damagedCheckpoints(folder);
+    return fail("The run {} has no whole checkpoint to go on from{}. Start it anew with: shardscope-cli run \"{}\".",
+                folder.name(), damaged.empty() ? "" : fmt::format(" (damaged: {})", damaged),
+                folder.configFile(std::max(1, folder.lastAttempt())).string());
+}
+
 /// The run that --resume names, in a state in which it can go on.
 static Result<run::RunFolder> findRunToResume(const std::string &name)
 {
@@ -35,10 +60,8 @@ static Result<run::RunFolder> findRunToResume(const std::string &name)
     if (run::isLocked(*folder))
         return fail("The run {} is going on already. Look at it with: shardscope-cli attach \"{}\".", folder->name(),
                     folder->root().string());
-    const int attempt = folder->lastAttempt();
-    if (!folder->newestCheckpoint())
-        return fail("The run {} has no whole checkpoint to go on from. Start it anew with: shardscope-cli run \"{}\".",
-                    folder->name(), folder->configFile(std::max(1, attempt)).string());
+    if (auto newest = newestCheckpoint(*folder); !newest)
+        return tl::unexpected(newest.error());
     return folder;
 }
 
@@ -83,13 +106,15 @@ static Result<> checkData(const RunConfiguration &configuration, const config::K
     return {};
 }
 
-static Result<> checkStepsLeft(const run::RunFolder &folder, const RunConfiguration &configuration)
+/// The checkpoint that a run goes on from, with steps left to do.
+static Result<files::CheckpointInfo> checkpointToResume(const run::RunFolder &folder,
+                                                        const RunConfiguration &configuration)
 {
-    const auto checkpoint = folder.newestCheckpoint();
+    auto checkpoint = newestCheckpoint(folder);
     if (checkpoint && checkpoint->step >= configuration.train.steps)
         return fail("The run {} has done all of its {} steps. Give it more with --steps.", folder.name(),
                     configuration.train.steps);
-    return {};
+    return checkpoint;
 }
 
 /// {"section": {"key": value}} of the keys that differ from the defaults.
@@ -119,53 +144,73 @@ static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunCon
     return run::createNamedRun(runs, name);
 }
 
-/// The attempt's folder and files, with the lock.
-static Result<run::RunLock> makeAttempt(const run::RunFolder &folder, int attempt,
-                                        const RunConfiguration &configuration)
+/// The attempt's folder and files. After an error nothing of it is left.
+static Result<> makeAttempt(const run::RunFolder &folder, int attempt, const RunConfiguration &configuration)
 {
-    auto lock = run::RunLock::acquire(folder);
-    if (!lock)
-        return lock;
-    if (auto made = folder.createAttempt(attempt); !made)
-        return tl::unexpected(made.error());
+    if (fs::exists(folder.attemptFolder(attempt)))
+        return fail("{} exists already.", folder.attemptFolder(attempt).string());
     const std::string text = config::toJson(configuration).dump(2) + "\n";
-    if (auto written = writeFileAtomically(folder.configFile(attempt), text); !written)
-        return tl::unexpected(written.error());
-    return lock;
+    auto made =
+        folder.createAttempt(attempt).and_then([&] { return writeFileAtomically(folder.configFile(attempt), text); });
+    std::error_code ignored;
+    if (!made)
+        fs::remove_all(folder.attemptFolder(attempt), ignored);
+    return made;
 }
 
-static Result<run::RunLock> makeNewRun(const run::RunFolder &folder, const RunConfiguration &asked,
-                                       const RunConfiguration &resolved, const std::vector<std::string> &command)
+static Result<> makeNewRun(const run::RunFolder &folder, const RunConfiguration &asked,
+                           const RunConfiguration &resolved, const std::vector<std::string> &command)
 {
+    if (folder.looksLikeRun())
+        return fail("Another run has just begun in {}. Give another folder with --out.", folder.root().string());
     run::RunRecord record;
     record.originNs = realtimeNs();
     record.command = command;
     record.asked = askedFor(asked);
     record.resolved = config::toJson(resolved);
     record.versions = {{"shardscope", SHARDSCOPE_VERSION}};
-    if (auto written = run::writeRunRecord(folder, record); !written)
-        return tl::unexpected(written.error());
-    return makeAttempt(folder, 1, resolved);
+    auto made = run::writeRunRecord(folder, record).and_then([&] { return makeAttempt(folder, 1, resolved); });
+    if (!made) {
+        std::error_code ignored; // the folder goes only if nobody has put anything else in it
+        for (const fs::path &own : {folder.runFile(), folder.lockFile(), folder.root()})
+            fs::remove(own, ignored);
+    }
+    return made;
 }
 
+/// The attempt that goes on. What was true before the lock may have changed: all is looked up under it.
+static Result<PreparedRun> resumeRun(const run::RunFolder &folder, run::RunLock lock, const RunConfiguration &resolved)
+{
+    const int attempt = folder.lastAttempt() + 1;
+    const auto checkpoint = checkpointToResume(folder, resolved);
+    if (!checkpoint)
+        return tl::unexpected(checkpoint.error());
+    if (auto made = makeAttempt(folder, attempt, resolved); !made)
+        return tl::unexpected(made.error());
+    PreparedRun prepared{{.folder = folder, .attempt = attempt, .resumeFrom = *checkpoint}, std::move(lock), {}};
+    if (const std::string damaged = damagedCheckpoints(folder); !damaged.empty())
+        prepared.notes.push_back(
+            fmt::format("Warning: damaged and left out: {}. The run goes on from the checkpoint of step {}.", damaged,
+                        checkpoint->step));
+    return prepared;
+}
+
+/// Nothing is written, and nothing removed, but by who has the lock.
 static Result<PreparedRun> makeRun(const RunOptions &options, const std::vector<std::string> &command,
                                    const std::optional<run::RunFolder> &resumed, const RunConfiguration &asked,
                                    const RunConfiguration &resolved)
 {
-    const int attempt = resumed ? resumed->lastAttempt() + 1 : 1;
     auto folder = resumed ? Result<run::RunFolder>(*resumed) : makeFolder(options, resolved);
     if (!folder)
         return tl::unexpected(folder.error());
-    auto lock = resumed ? makeAttempt(*folder, attempt, resolved) : makeNewRun(*folder, asked, resolved, command);
-    if (!lock) {
-        std::error_code ignored;
-        fs::remove_all(resumed ? folder->attemptFolder(attempt) : folder->root(), ignored);
+    auto lock = run::RunLock::acquire(*folder);
+    if (!lock)
         return tl::unexpected(lock.error());
-    }
-    launch::LaunchPlan plan{.folder = *folder, .attempt = attempt};
     if (resumed)
-        plan.resumeFrom = resumed->newestCheckpoint();
-    return PreparedRun{std::move(plan), std::move(*lock), {}};
+        return resumeRun(*folder, std::move(*lock), resolved);
+    if (auto made = makeNewRun(*folder, asked, resolved, command); !made)
+        return tl::unexpected(made.error());
+    return PreparedRun{{.folder = *folder, .attempt = 1}, std::move(*lock), {}};
 }
 
 Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std::string> &command,
@@ -188,8 +233,8 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     if (!resolved)
         return tl::unexpected(resolved.error());
     if (resumed) {
-        if (auto left = checkStepsLeft(*resumed, resolved->configuration); !left)
-            return tl::unexpected(left.error());
+        if (auto checkpoint = checkpointToResume(*resumed, resolved->configuration); !checkpoint)
+            return tl::unexpected(checkpoint.error());
     }
     if (auto checked = checkData(resolved->configuration, resolved->model); !checked)
         return tl::unexpected(checked.error());
@@ -205,7 +250,7 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     prepared->plan.steps = resolved->configuration.train.steps;
     prepared->plan.cores = machine.cpuThreads;
     prepared->plan.environment = environment;
-    prepared->notes = resolved->notes;
+    prepared->notes.insert(prepared->notes.begin(), resolved->notes.begin(), resolved->notes.end());
     return prepared;
 }
 

@@ -74,11 +74,11 @@ static int supervise(PreparedRun prepared, const RunOptions &options, const std:
         return failWith(kJobFailed, started.error().text);
     }
     QCoreApplication::exec();
+    const int code = exitCodeOf(supervisor);
+    recorder.close(code);
     printer.ended(folder, supervisor.status());
     if (supervisor.status().failure)
         errors.result(failureText(folder, supervisor.status()));
-    const int code = exitCodeOf(supervisor);
-    recorder.close(code);
     return code;
 }
 

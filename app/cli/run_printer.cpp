@@ -16,7 +16,7 @@ RunPrinter::RunPrinter(Output &out, Format format)
 
 void RunPrinter::json(const char *event, const std::string &data)
 {
-    m_out.result(fmt::format(R"({{"event":"{}","data":{}}})", event, data));
+    m_out.event(fmt::format(R"({{"event":"{}","data":{}}})", event, data));
 }
 
 void RunPrinter::begun(const run::RunFolder &folder, int attempt)

@@ -12,7 +12,17 @@ namespace shardscope {
 /// The whole file, or why it could not be read.
 Result<std::string> readTextFile(const std::filesystem::path &path);
 
-/// Writes beside, syncs and renames: readers see the old text or the new one, never half of it.
-Result<> writeFileAtomically(const std::filesystem::path &path, std::string_view text);
+/// What a machine that loses its power may take with it.
+enum class Durability {
+    Lasting, ///< nothing: file and name are on the disk. Waits for it
+    Passing  ///< the newest texts, of a file that is written again and again
+};
+
+/// Writes beside and renames: readers see the old text or the new one, never half of it.
+Result<> writeFileAtomically(const std::filesystem::path &path, std::string_view text,
+                             Durability durability = Durability::Lasting);
+
+/// Makes new names in a folder last. Does nothing on file systems that can't.
+Result<> syncFolder(const std::filesystem::path &folder);
 
 } // namespace shardscope

@@ -50,7 +50,7 @@ Environment rankEnvironment(const LaunchPlan &plan, int rank, int storePort, con
     environment["MASTER_PORT"] = std::to_string(storePort);
     environment["SHARDSCOPE_ATTEMPT"] = std::to_string(plan.attempt);
     if (plan.resumeFrom)
-        environment["SHARDSCOPE_RESUME"] = plan.resumeFrom->folder.string();
+        environment["SHARDSCOPE_RESUME"] = plan.resumeFrom->path.string();
     if (fds.control >= 0)
         environment["SHARDSCOPE_CONTROL_FD"] = std::to_string(fds.control);
     if (fds.store >= 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/result.h"
+#include "core/files/checkpoint_folder.h"
 #include "core/launch/environment.h"
 #include "core/run/run_folder.h"
 
@@ -18,11 +19,11 @@ struct LaunchPlan
     int attempt = 1;
     std::filesystem::path worker; ///< shardscope-worker
     int ranks = 1;
-    bool shareDevice = false;                       ///< several ranks on one GPU
-    int64_t steps = 0;                              ///< shown until the first rank says it
-    int cores = 1;                                  ///< shared by the ranks
-    std::optional<run::Checkpoint> resumeFrom = {}; ///< where the attempt goes on
-    Environment environment = processEnvironment(); ///< the user's; ranks get a cleaned one
+    bool shareDevice = false;                             ///< several ranks on one GPU
+    int64_t steps = 0;                                    ///< shown until the first rank says it
+    int cores = 1;                                        ///< shared by the ranks
+    std::optional<files::CheckpointInfo> resumeFrom = {}; ///< where the attempt goes on
+    Environment environment = processEnvironment();       ///< the user's; ranks get a cleaned one
 };
 
 /// shardscope-worker: what SHARDSCOPE_WORKER names, else beside the running program, else in PATH.

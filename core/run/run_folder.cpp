@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace shardscope::run {
 
-/// The number at the end of "attempt-12" or "step-000200"; nothing where the name is of another form.
+/// The number at the end of "attempt-12"; nothing where the name is of another form.
 static std::optional<int64_t> numberAfter(const std::string &name, std::string_view prefix)
 {
     if (!name.starts_with(prefix) || name.size() == prefix.size())
@@ -77,11 +77,6 @@ fs::path RunFolder::logFile(int attempt, int rank) const
     return logsFolder(attempt) / fmt::format("rank-{}.log", rank);
 }
 
-fs::path RunFolder::checkpointFolder(int64_t step) const
-{
-    return checkpointsFolder() / fmt::format("step-{:06}", step);
-}
-
 std::vector<int> RunFolder::attempts() const
 {
     std::vector<int> attempts;
@@ -96,24 +91,6 @@ int RunFolder::lastAttempt() const
 {
     const std::vector<int> all = attempts();
     return all.empty() ? 0 : all.back();
-}
-
-std::vector<Checkpoint> RunFolder::checkpoints() const
-{
-    std::vector<Checkpoint> whole;
-    std::vector<int64_t> steps = numberedFolders(checkpointsFolder(), "step-");
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-        std::error_code error;
-        if (fs::is_regular_file(checkpointFolder(*step) / kManifestName, error))
-            whole.push_back({*step, checkpointFolder(*step)});
-    }
-    return whole;
-}
-
-std::optional<Checkpoint> RunFolder::newestCheckpoint() const
-{
-    const std::vector<Checkpoint> all = checkpoints();
-    return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
 bool RunFolder::looksLikeRun() const

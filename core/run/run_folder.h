@@ -14,13 +14,6 @@
 
 namespace shardscope::run {
 
-/// A checkpoint folder that is whole: its manifest, which is written last, is there.
-struct Checkpoint
-{
-    int64_t step = 0;
-    std::filesystem::path folder;
-};
-
 /// Paths only: constructing one touches no file.
 class RunFolder
 {
@@ -44,19 +37,13 @@ public:
     std::filesystem::path flightFile(int attempt, int rank) const;
     std::filesystem::path logFile(int attempt, int rank) const;
 
+    /// What lies in it: files::CheckpointFolder.
     std::filesystem::path checkpointsFolder() const { return m_root / "checkpoints"; }
-    /// checkpoints/step-000200
-    std::filesystem::path checkpointFolder(int64_t step) const;
-    /// The file that makes a checkpoint folder whole. It is written last.
-    static constexpr std::string_view kManifestName = "manifest.json";
 
     /// All attempts that have a folder, ascending.
     std::vector<int> attempts() const;
     /// 0 where there is none yet.
     int lastAttempt() const;
-    /// Whole checkpoints, newest first; broken ones are left out.
-    std::vector<Checkpoint> checkpoints() const;
-    std::optional<Checkpoint> newestCheckpoint() const;
 
     /// True where run.json or state.json or an attempt is there.
     bool looksLikeRun() const;

@@ -21,7 +21,9 @@ bool RunStatus::live() const
 
 std::string describeEnd(const RunFailure &failure)
 {
-    const std::string who = failure.rank ? fmt::format("rank {}", *failure.rank) : std::string("the supervisor");
+    if (!failure.rank)
+        return "the cause is not one rank's own";
+    const std::string who = fmt::format("rank {}", *failure.rank);
     if (failure.signal) {
         const char *abbreviation = ::sigabbrev_np(*failure.signal);
         return fmt::format("{} was killed by signal {}{}", who, *failure.signal,
@@ -157,7 +159,9 @@ Result<RunStatus> statusFromJson(std::string_view text)
 
 Result<> writeStatus(const RunFolder &folder, const RunStatus &status)
 {
-    return writeFileAtomically(folder.stateFile(), toJson(status) + "\n");
+    // The next heartbeat replaces it; a slow disk must not hold the supervisor up each second.
+    const Durability durability = status.live() ? Durability::Passing : Durability::Lasting;
+    return writeFileAtomically(folder.stateFile(), toJson(status) + "\n", durability);
 }
 
 Result<RunStatus> readStatus(const RunFolder &folder)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/files/checkpoint_folder.h"
 #include "core/run/run_folder.h"
 #include "core/run/run_status.h"
 #include "tests/run/temporary_folder.h"
@@ -64,6 +65,10 @@ public:
     std::filesystem::path folder() const { return m_temporary.path(); }
     std::filesystem::path runs() const { return m_temporary.path() / "data" / "shardscope" / "runs"; }
     run::RunFolder runFolder(const std::string &name) const { return run::RunFolder(runs() / name); }
+    std::optional<files::CheckpointInfo> newestCheckpoint(const std::string &name) const
+    {
+        return files::CheckpointFolder(runFolder(name).checkpointsFolder()).newest();
+    }
     /// The status of a run, once it satisfies the condition; the last one seen after the patience is over.
     run::RunStatus waitFor(const std::string &name, const std::function<bool(const run::RunStatus &)> &condition,
                            std::chrono::seconds patience = std::chrono::seconds(30)) const;

@@ -92,7 +92,7 @@ TEST_F(Run, interruptedOnceLeavesACheckpointAndGoesOnLater)
     EXPECT_THAT(finished.out, AllOf(HasSubstr("Checkpoint of step"), HasSubstr("--resume")));
     const auto status = run::readStatus(cli.runFolder("a")).value();
     EXPECT_EQ(status.state, RunState::Done);
-    EXPECT_EQ(cli.runFolder("a").newestCheckpoint()->step, status.step);
+    EXPECT_EQ(cli.newestCheckpoint("a")->step, status.step);
 
     cli.ranksDo("", 3);
     const test::Finished resumed = cli.run({"run", "--resume", "a", "--steps", "200000"});
@@ -116,7 +116,7 @@ TEST_F(Run, interruptedTwiceEndsNow)
     cli.waitFor("a", [](const auto &s) { return s.state == RunState::Stopping; });
     program.signal(SIGINT);
     EXPECT_EQ(program.wait(10s).exitCode, 130);
-    EXPECT_FALSE(cli.runFolder("a").newestCheckpoint());
+    EXPECT_FALSE(cli.newestCheckpoint("a"));
     expectNoRankLeft(status);
 }
 
@@ -127,7 +127,7 @@ TEST_F(Run, terminatedStopsWithACheckpoint)
     cli.waitFor("a", running);
     program.signal(SIGTERM);
     EXPECT_EQ(program.wait().exitCode, 130);
-    EXPECT_TRUE(cli.runFolder("a").newestCheckpoint());
+    EXPECT_TRUE(cli.newestCheckpoint("a"));
 }
 
 TEST_F(Run, whoseSupervisorIsKilledLeavesNobodyBehind)
@@ -174,7 +174,7 @@ TEST_F(Run, stoppedNowEndsWithoutACheckpoint)
     cli.waitFor("a", running);
     EXPECT_EQ(cli.run({"stop", "--now", "a"}).exitCode, 0);
     EXPECT_EQ(program.wait().exitCode, 0);
-    EXPECT_FALSE(cli.runFolder("a").newestCheckpoint());
+    EXPECT_FALSE(cli.newestCheckpoint("a"));
 }
 
 TEST_F(Run, fourAtOnceWithAnotherJobsVariables)

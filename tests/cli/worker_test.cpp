@@ -106,7 +106,7 @@ TEST_F(WithWorker, interruptedAndResumedEqualsUninterrupted)
     const test::Finished interrupted = program.wait();
     ASSERT_EQ(interrupted.exitCode, 130) << interrupted.out << interrupted.errors;
     const auto status = run::readStatus(cli.runFolder("parts")).value();
-    EXPECT_EQ(cli.runFolder("parts").newestCheckpoint()->step, status.step);
+    EXPECT_EQ(cli.newestCheckpoint("parts")->step, status.step);
     EXPECT_LT(status.step, 40);
     const test::Finished resumed = cli.run({"run", "--resume", "parts"});
     ASSERT_EQ(resumed.exitCode, 0) << resumed.out << resumed.errors;
@@ -124,14 +124,14 @@ TEST_F(WithWorker, pausesCheckpointsAndStops)
         EXPECT_EQ(rank.state, RunState::Paused);
     const json checkpoint = json::parse(cli.run({"checkpoint", "a", "--format", "json"}).out);
     EXPECT_EQ(checkpoint["step"], paused["step"]);
-    EXPECT_EQ(cli.runFolder("a").newestCheckpoint()->step, paused["step"].get<int64_t>());
+    EXPECT_EQ(cli.newestCheckpoint("a")->step, paused["step"].get<int64_t>());
     EXPECT_EQ(cli.run({"unpause", "a"}).exitCode, 0);
     cli.waitFor("a", [&](const auto &s) { return s.step > paused["step"].get<int64_t>(); });
     const test::Finished stopped = cli.run({"stop", "a"});
     EXPECT_EQ(stopped.exitCode, 0) << stopped.errors;
     EXPECT_EQ(program.wait().exitCode, 0);
     const auto ended = run::readStatus(cli.runFolder("a")).value();
-    EXPECT_EQ(cli.runFolder("a").newestCheckpoint()->step, ended.step);
+    EXPECT_EQ(cli.newestCheckpoint("a")->step, ended.step);
 }
 
 TEST_F(WithWorker, aKilledRankEndsTheRunWithinFiveSeconds)

@@ -120,6 +120,49 @@ TEST_F(CheckpointFolderTest, NewestIsByTheTimeOfWriting)
     EXPECT_THAT(names(), ElementsAre("step-000250"));
 }
 
+TEST_F(CheckpointFolderTest, TheLastOneWrittenIsTheNewestWhateverTheClockSays)
+{
+    shardscope::testing::writeExample(m_folder, 300); // its time is later than that of the next
+    shardscope::testing::writeExample(m_folder, 20);
+    EXPECT_EQ(m_folder.newest()->step, 20);
+    ASSERT_TRUE(m_folder.prune(1));
+    EXPECT_THAT(names(), ElementsAre("step-000020"));
+}
+
+TEST_F(CheckpointFolderTest, OneThatWasBeingReplacedIsStillThere)
+{
+    const auto path = shardscope::testing::writeExample(m_folder, 7);
+    std::filesystem::rename(path, m_root / ".step-000007.old"); // the power went between two renames
+    EXPECT_THAT(wholeSteps(), ElementsAre(7));
+    ASSERT_TRUE(m_folder.begin(8));
+    m_folder.discard(8);
+    EXPECT_THAT(names(), ElementsAre("step-000007"));
+    EXPECT_THAT(wholeSteps(), ElementsAre(7));
+}
+
+TEST_F(CheckpointFolderTest, WhatWasReplacedOrBeingDeletedIsSwept)
+{
+    const auto path = shardscope::testing::writeExample(m_folder, 7);
+    std::filesystem::copy(path, m_root / ".step-000007.old", std::filesystem::copy_options::recursive);
+    std::filesystem::copy(path, m_root / ".step-000006.gone", std::filesystem::copy_options::recursive);
+    EXPECT_THAT(wholeSteps(), ElementsAre(7));
+    ASSERT_TRUE(m_folder.begin(8));
+    m_folder.discard(8);
+    EXPECT_THAT(names(), ElementsAre("step-000007"));
+}
+
+TEST_F(CheckpointFolderTest, NamesTheDamagedOnesThatWouldBeTheNewest)
+{
+    const auto first = shardscope::testing::writeExample(m_folder, 1);
+    EXPECT_THAT(m_folder.damagedAfterNewest(), IsEmpty());
+    shardscope::testing::writeExample(m_folder, 2);
+    const auto third = shardscope::testing::writeExample(m_folder, 3);
+    std::filesystem::remove(first / "rank-0.bin");
+    std::filesystem::remove(third / "rank-0.bin");
+    std::filesystem::create_directory(m_root / "step-1000000");
+    EXPECT_THAT(m_folder.damagedAfterNewest(), ElementsAre(third, m_root / "step-1000000"));
+}
+
 TEST_F(CheckpointFolderTest, AFileInTheWayIsAnError)
 {
     std::ofstream(m_root) << "no folder";

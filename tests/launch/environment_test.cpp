@@ -69,7 +69,7 @@ TEST(RankEnvironment, makesEachRankAHostOfItsOwnOnASharedDevice)
 TEST(RankEnvironment, saysWhereAnAttemptGoesOn)
 {
     LaunchPlan plan = planWith({});
-    plan.resumeFrom = run::Checkpoint{200, plan.folder.checkpointFolder(200)};
+    plan.resumeFrom = files::CheckpointInfo{200, 1, plan.folder.checkpointsFolder() / "step-000200"};
     EXPECT_EQ(rankEnvironment(plan, 0, 1, {.store = 5}).at("SHARDSCOPE_RESUME"), "/runs/a/checkpoints/step-000200");
     EXPECT_EQ(rankEnvironment(plan, 0, 1, {.store = 5}).at("SHARDSCOPE_STORE_FD"), "5");
 }

@@ -9,6 +9,7 @@
 // they meet once a step (in a file that all map), and rank 0's command word is in force two steps later.
 #include "core/base/clock.h"
 #include "core/control/rank_channel.h"
+#include "core/files/checkpoint_folder.h"
 
 #include <atomic>
 #include <chrono>
@@ -167,12 +168,19 @@ void FakeRank::act(int step)
 
 void FakeRank::checkpoint(int step)
 {
-    const fs::path folder = m_run / "checkpoints" / fmt::format("step-{:06}", step);
     if (m_rank != 0)
         return;
-    fs::create_directories(folder);
-    std::ofstream(folder / "manifest.json") << "{}\n";
-    m_channel->send(CheckpointMessage{step, folder.string()});
+    const files::CheckpointFolder checkpoints(m_run / "checkpoints");
+    files::Manifest manifest;
+    manifest.step = step;
+    manifest.createdNs = realtimeNs();
+    manifest.files = {{"rank-0.bin", 0, 0, {}}};
+    if (!checkpoints.begin(step))
+        std::abort();
+    std::ofstream(checkpoints.partialPathOf(step) / "rank-0.bin");
+    if (!checkpoints.commit(manifest))
+        std::abort();
+    m_channel->send(CheckpointMessage{step, checkpoints.pathOf(step).string()});
 }
 
 /// True where the run is to end.

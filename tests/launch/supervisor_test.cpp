@@ -197,7 +197,7 @@ TEST_F(SupervisorTest, pausesAndGoesOn)
     ASSERT_TRUE(checkpoint) << checkpoint.error().text;
     EXPECT_EQ((*checkpoint)["step"], step);
     EXPECT_EQ(stateFile().state, RunState::Paused) << "a checkpoint does not end the pause";
-    EXPECT_EQ(plan.folder.newestCheckpoint()->step, step);
+    EXPECT_EQ(files::CheckpointFolder(plan.folder.checkpointsFolder()).newest()->step, step);
     EXPECT_EQ(supervisor->status().step, step) << "no step while it is paused";
     const auto running = ask(RequestKind::Unpause);
     ASSERT_TRUE(running) << running.error().text;
@@ -217,7 +217,7 @@ TEST_F(SupervisorTest, stopsWithACheckpointAlsoWhilePaused)
     ASSERT_TRUE(stopped) << stopped.error().text;
     EXPECT_EQ((*stopped)["state"], "done");
     EXPECT_EQ(stateFile().state, RunState::Done);
-    EXPECT_EQ(plan.folder.newestCheckpoint()->step, stateFile().step);
+    EXPECT_EQ(files::CheckpointFolder(plan.folder.checkpointsFolder()).newest()->step, stateFile().step);
 }
 
 TEST_F(SupervisorTest, refusesACommandThatTheRunsEndOvertook)
@@ -238,7 +238,7 @@ TEST_F(SupervisorTest, firstInterruptStopsSecondEndsNow)
     waitForEnd();
     EXPECT_EQ(stateFile().state, RunState::Done);
     EXPECT_TRUE(supervisor->interrupted());
-    EXPECT_TRUE(plan.folder.newestCheckpoint());
+    EXPECT_TRUE(files::CheckpointFolder(plan.folder.checkpointsFolder()).newest());
 }
 
 TEST_F(SupervisorTest, secondInterruptEndsNow)
@@ -251,7 +251,7 @@ TEST_F(SupervisorTest, secondInterruptEndsNow)
     EXPECT_EQ(stateFile().state, RunState::Done);
     EXPECT_FALSE(stateFile().failure);
     EXPECT_TRUE(supervisor->interrupted());
-    EXPECT_FALSE(plan.folder.newestCheckpoint());
+    EXPECT_FALSE(files::CheckpointFolder(plan.folder.checkpointsFolder()).newest());
 }
 
 TEST_F(SupervisorTest, subscribersHearOfEveryStepAndTheEnd)

@@ -22,8 +22,6 @@ TEST(RunFolder, namesTheFilesOfTheContract)
     EXPECT_EQ(folder.rankDatabase(1, 3), "/runs/a b/attempt-1/rank-3.sqlite");
     EXPECT_EQ(folder.flightFile(1, 0), "/runs/a b/attempt-1/rank-0.flight");
     EXPECT_EQ(folder.logFile(1, 0), "/runs/a b/attempt-1/logs/rank-0.log");
-    EXPECT_EQ(folder.checkpointFolder(200), "/runs/a b/checkpoints/step-000200");
-    EXPECT_EQ(folder.checkpointFolder(12345678), "/runs/a b/checkpoints/step-12345678");
 }
 
 TEST(RunFolder, keepsItsNameWithATrailingSlashOrAsADot)
@@ -47,21 +45,6 @@ TEST(RunFolder, findsAttemptsInTheOrderOfTheirNumbers)
     const auto again = folder.createAttempt(10);
     ASSERT_FALSE(again);
     EXPECT_THAT(again.error().text, HasSubstr("attempt-10 exists already"));
-}
-
-TEST(RunFolder, goesOnFromTheNewestCheckpointThatIsWhole)
-{
-    const TemporaryFolder temporary;
-    const RunFolder folder(temporary.path());
-    EXPECT_FALSE(folder.newestCheckpoint());
-    for (int64_t step : {20, 100, 1'000'000})
-        fs::create_directories(folder.checkpointFolder(step));
-    EXPECT_FALSE(folder.newestCheckpoint()) << "none has its manifest";
-    for (int64_t step : {20, 100})
-        ASSERT_TRUE(writeFileAtomically(folder.checkpointFolder(step) / RunFolder::kManifestName, "{}"));
-    ASSERT_TRUE(folder.newestCheckpoint());
-    EXPECT_EQ(folder.newestCheckpoint()->step, 100);
-    EXPECT_EQ(folder.checkpoints().size(), 2u);
 }
 
 TEST(CreateRunFolder, makesItsParentsAndRefusesARunThatIsThere)

@@ -110,7 +110,7 @@ TEST(DescribeEnd, namesRankAndSignal)
 {
     EXPECT_EQ(describeEnd({1, 9, {}, {}}), "rank 1 was killed by signal 9 (SIGKILL)");
     EXPECT_EQ(describeEnd({0, {}, 3, {}}), "rank 0 ended with exit code 3");
-    EXPECT_EQ(describeEnd({{}, {}, {}, {}}), "the supervisor failed");
+    EXPECT_EQ(describeEnd({{}, {}, {}, {}}), "the cause is not one rank's own");
 }
 
 /// The status of a run whose supervisor is this process.

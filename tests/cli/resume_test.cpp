@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which checkpoint a run goes on from, and two that want to go on with the same run.
+#include "core/base/file.h"
+#include "core/run/run_lock.h"
+#include "tests/cli/fake_rank_command_line.h"
+
+#include <csignal>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace fs = std::filesystem;
+using namespace shardscope;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Resume : public testing::Test
+{
+protected:
+    /// The run "a", stopped with a checkpoint; returns its step.
+    int64_t leaveARun()
+    {
+        cli.ranksDo("", 100'000);
+        test::Program program = cli.start(cli.runArguments("a", {"--steps", "100000"}));
+        cli.waitFor("a", [](const auto &status) { return status.state == RunState::Running && status.step > 1; });
+        program.signal(SIGINT);
+        EXPECT_EQ(program.wait().exitCode, 130);
+        cli.ranksDo("", 3);
+        return cli.newestCheckpoint("a").value().step;
+    }
+    static bool hasOpen(pid_t pid, const fs::path &file)
+    {
+        std::error_code error;
+        for (const auto &entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+            if (fs::read_symlink(entry.path(), error) == file)
+                return true;
+        }
+        return false;
+    }
+    test::FakeRankCommandLine cli;
+};
+
+TEST_F(Resume, whoComesSecondLeavesTheOthersAttemptAlone)
+{
+    leaveARun();
+    const run::RunFolder folder = cli.runFolder("a");
+    // It has found the run free, and then waits for its configuration: a pipe.
+    const fs::path pipe = cli.folder() / "slow.toml";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    test::Program second = cli.start({"run", pipe.string(), "--resume", "a"});
+    {
+        std::ofstream writer(pipe); // waits until it reads
+        const auto lock = run::RunLock::acquire(folder);
+        ASSERT_TRUE(lock) << lock.error().text;
+        writer.close();
+        ASSERT_TRUE(test::eventually([&] { return hasOpen(second.pid(), folder.lockFile()); }));
+        ASSERT_TRUE(folder.createAttempt(2));
+        const test::Finished finished = second.wait();
+        EXPECT_EQ(finished.exitCode, 2);
+        EXPECT_THAT(finished.errors, HasSubstr("going on already"));
+    }
+    EXPECT_TRUE(fs::exists(folder.logsFolder(2)));
+}
+
+TEST_F(Resume, ofManyAtOnceEachThatGoesOnHasAnAttemptOfItsOwn)
+{
+    leaveARun();
+    std::vector<test::Program> programs;
+    for (int i = 0; i < 4; ++i)
+        programs.push_back(cli.start({"run", "--resume", "a"}));
+    int wentOn = 0;
+    for (test::Program &program : programs) {
+        const test::Finished finished = program.wait();
+        wentOn += finished.exitCode == 0;
+        EXPECT_THAT(finished.exitCode, testing::AnyOf(0, 2)) << finished.errors;
+    }
+    EXPECT_GE(wentOn, 1);
+    const run::RunFolder folder = cli.runFolder("a");
+    EXPECT_EQ(folder.lastAttempt(), 1 + wentOn);
+    for (int attempt = 2; attempt <= 1 + wentOn; ++attempt)
+        EXPECT_TRUE(fs::exists(folder.configFile(attempt)) && fs::exists(folder.logFile(attempt, 1))) << attempt;
+}
+
+TEST_F(Resume, aDamagedCheckpointIsLeftOutAndSaid)
+{
+    const int64_t step = leaveARun();
+    const run::RunFolder folder = cli.runFolder("a");
+    const fs::path damaged = folder.checkpointsFolder() / "step-099999";
+    fs::create_directories(damaged);
+    ASSERT_TRUE(writeFileAtomically(damaged / "manifest.json", "{}"));
+    const test::Finished finished = cli.run({"run", "--resume", "a"});
+    EXPECT_EQ(finished.exitCode, 0) << finished.errors;
+    EXPECT_THAT(finished.errors, AllOf(HasSubstr("step-099999"), HasSubstr(fmt::format("of step {}", step))));
+
+    fs::remove_all(cli.newestCheckpoint("a").value().path);
+    const test::Finished none = cli.run({"run", "--resume", "a"});
+    EXPECT_EQ(none.exitCode, 2);
+    EXPECT_THAT(none.errors, AllOf(HasSubstr("no whole checkpoint"), HasSubstr("step-099999")));
+}
