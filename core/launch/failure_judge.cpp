@@ -2,6 +2,7 @@
 #include "core/launch/failure_judge.h"
 
 #include <algorithm>
+#include <csignal>
 #include <tuple>
 
 namespace shardscope::launch {
@@ -46,6 +47,7 @@ void FailureJudge::ended(int rank, std::optional<int> exitCode, std::optional<in
     newCase.failure.rank = rank;
     newCase.failure.exitCode = exitCode;
     newCase.failure.signal = signal;
+    newCase.consequence = signal == SIGABRT;
     newCase.timeNs = nowNs - kDeathSeenLateNs;
     m_cases.push_back(newCase);
 }

@@ -12,7 +12,8 @@ namespace shardscope::launch {
 
 /// Decides which rank's reason is the run's. When one rank dies, its peers fail in their collectives a moment later,
 /// and what they say may be read before its death is seen: so all that arrives within a short time is weighed. The
-/// earliest counts, except that a failure in a collective comes after any other kind.
+/// earliest counts, except that a failure in a collective comes after any other kind, and so does an abort(): NCCL's
+/// watchdog ends a rank so that has waited for a dead one.
 class FailureJudge
 {
 public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/failure_judge.h"
 
+#include <csignal>
 #include <gtest/gtest.h>
 
 using namespace shardscope;
@@ -32,6 +33,17 @@ TEST(FailureJudge, whatFailedInACollectiveFailedBecauseOfAnother)
     EXPECT_EQ(judge.verdict().signal, 9);
     EXPECT_TRUE(judge.verdict().text.empty());
     EXPECT_EQ(judge.of(0).text, "Connection reset by peer");
+}
+
+TEST(FailureJudge, anAbortIsTheReasonOnlyWhereThereIsNoOther)
+{
+    FailureJudge judge;
+    judge.ended(1, {}, SIGABRT, kSecondNs);
+    EXPECT_EQ(judge.verdict().signal, SIGABRT);
+    judge.said(2, FailureMessage{"Connection reset by peer", 1, true, kSecondNs});
+    EXPECT_EQ(judge.verdict().rank, 1) << "a lost connection is no reason for it";
+    judge.said(0, FailureMessage{"the disk is full", 1, false, 2 * kSecondNs});
+    EXPECT_EQ(judge.verdict().rank, 0);
 }
 
 TEST(FailureJudge, aDeathIsSeenLateAndStillFirst)
