@@ -66,7 +66,9 @@ std::string manifestToJson(const Manifest &manifest)
                        {{"next_sample", manifest.data.nextSample},
                         {"global_batch", manifest.data.globalBatch},
                         {"seed", manifest.data.seed},
-                        {"fingerprint", manifest.data.fingerprint}}},
+                        {"fingerprint", manifest.data.fingerprint},
+                        {"sequence_length", manifest.data.sequenceLength},
+                        {"validation", manifest.data.validation}}},
                       {"configuration",
                        manifest.configurationJson.empty() ? json::object() : json::parse(manifest.configurationJson)},
                       {"buckets", std::move(buckets)},
@@ -119,8 +121,12 @@ static Manifest manifestFrom(const json &object)
     manifest.optimizer = object.at("optimizer").at("kind").get<std::string>();
     manifest.optimizerSteps = object.at("optimizer").at("steps").get<int64_t>();
     const json &data = object.at("data");
-    manifest.data = {data.at("next_sample").get<int64_t>(), data.at("global_batch").get<int64_t>(),
-                     data.at("seed").get<int64_t>(), data.at("fingerprint").get<std::string>()};
+    manifest.data = {data.at("next_sample").get<int64_t>(),
+                     data.at("global_batch").get<int64_t>(),
+                     data.at("seed").get<int64_t>(),
+                     data.at("fingerprint").get<std::string>(),
+                     data.at("sequence_length").get<int64_t>(),
+                     data.at("validation").get<double>()};
     manifest.configurationJson = object.at("configuration").dump();
     for (const json &part : object.at("buckets"))
         manifest.buckets.push_back(bucketFrom(part));

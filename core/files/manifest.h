@@ -63,6 +63,8 @@ struct DataPosition
     int64_t globalBatch = 0;
     int64_t seed = 0;
     std::string fingerprint; ///< of the tokens; a changed file has another
+    int64_t sequenceLength = 0;
+    double validation = 0; ///< held-out share: it says where the training's tokens end
     bool operator==(const DataPosition &) const = default;
 };
 

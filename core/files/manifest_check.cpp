@@ -75,6 +75,14 @@ Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::s
     if (manifest.data.seed != expected.data.seed)
         differences.push_back(fmt::format("its seed is {}, this job's {} (give --set train.seed={})",
                                           manifest.data.seed, expected.data.seed, manifest.data.seed));
+    if (manifest.data.sequenceLength != expected.data.sequenceLength)
+        differences.push_back(
+            fmt::format("its sequences have {} tokens, this job's {} (give --set train.sequence_length={})",
+                        manifest.data.sequenceLength, expected.data.sequenceLength, manifest.data.sequenceLength));
+    if (manifest.data.validation != expected.data.validation)
+        differences.push_back(
+            fmt::format("{} of its data is held out, {} of this job's (give --set data.validation={})",
+                        manifest.data.validation, expected.data.validation, manifest.data.validation));
     if (manifest.data.fingerprint != expected.data.fingerprint)
         differences.push_back("the data have changed since: give the files that it was trained on in data.path");
     compareBuckets(manifest, expected, differences);

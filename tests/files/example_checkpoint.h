@@ -19,7 +19,7 @@ inline files::Manifest exampleManifest(int64_t step)
     manifest.model = "tiny";
     manifest.optimizer = "sgd";
     manifest.optimizerSteps = step;
-    manifest.data = {step * 4, 4, 7, "123:abc"};
+    manifest.data = {step * 4, 4, 7, "123:abc", 256, 0.01};
     manifest.configurationJson = R"({"train":{"steps":20}})";
     manifest.buckets = {
         {"embedding", "fp32", 8, 4, {"master", "momentum"}, {{"embedding.weight", {2, 3}, 0}}},

@@ -94,14 +94,17 @@ TEST(ManifestCheck, AllDifferencesAreListedAtOnce)
     expected.worldSize = 4;
     expected.data.seed = 8;
     expected.data.fingerprint = "9:other";
+    expected.data.sequenceLength = 128;
+    expected.data.validation = 0.1;
     expected.buckets[0].tensors[0].sizes = {3, 2};
     expected.buckets[1].tensors.push_back({"block.0.c", {1}, 3});
     const auto fits = checkFits(manifest, expected, "step-000003");
     ASSERT_FALSE(fits);
     for (const char *part :
          {"it was written by 2 ranks, this job has 4 (give --ranks 2)", "its seed is 7, this job's 8",
-          "the data have changed", "embedding.weight has shape [2, 3] in it, [3, 2] in this model",
-          "block.0.c is missing in it"})
+          "its sequences have 256 tokens, this job's 128 (give --set train.sequence_length=256)",
+          "0.01 of its data is held out, 0.1 of this job's (give --set data.validation=0.01)", "the data have changed",
+          "embedding.weight has shape [2, 3] in it, [3, 2] in this model", "block.0.c is missing in it"})
         EXPECT_THAT(fits.error().text, HasSubstr(part));
 }
 
