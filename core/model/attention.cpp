@@ -8,20 +8,25 @@
 
 namespace shardscope::model {
 
-static Attention::Kind chooseKind(at::Device device, at::ScalarType type, int64_t headSize)
+Attention::Kind Attention::kindOnCuda(int capability, at::ScalarType type, int64_t headSize, bool deterministic)
 {
-    using Kind = Attention::Kind;
-    if (device.is_cpu())
-        return Kind::Cpu;
     if (headSize % 8 != 0 || headSize > 256)
         return Kind::Plain;
-    const int major = at::cuda::getDeviceProperties(device.index())->major;
-    if (type == at::kFloat || major < 8)
-        return Kind::Efficient;
+    if (type == at::kFloat) // its kernel does nothing but print on what came after 12.0
+        return capability > 120 ? Kind::Plain : Kind::Efficient;
+    if (capability < 80)
+        return Kind::Plain;
     // cuDNN's backward adds dQ up in no fixed order; Flash has a deterministic one.
-    if (at::globalContext().deterministicAlgorithms() || headSize > 128 || major < 9)
-        return Kind::Flash;
-    return Kind::Cudnn;
+    return deterministic || headSize > 128 || capability < 90 ? Kind::Flash : Kind::Cudnn;
+}
+
+static Attention::Kind chooseKind(at::Device device, at::ScalarType type, int64_t headSize)
+{
+    if (device.is_cpu())
+        return Attention::Kind::Cpu;
+    const cudaDeviceProp *properties = at::cuda::getDeviceProperties(device.index());
+    return Attention::kindOnCuda(properties->major * 10 + properties->minor, type, headSize,
+                                 at::globalContext().deterministicAlgorithms());
 }
 
 Attention::Attention(at::Device device, at::ScalarType type, int64_t headSize)
@@ -44,12 +49,16 @@ static at::Tensor sumHeads(const at::Tensor &x, int64_t group)
     return x.reshape({sizes[0], sizes[1] / group, group, sizes[2], sizes[3]}).sum(2);
 }
 
+at::Tensor Attention::forEachQueryHead(const at::Tensor &x_BHTD, int64_t heads)
+{
+    const int64_t group = heads / x_BHTD.size(1);
+    return group == 1 ? x_BHTD : repeatHeads(x_BHTD, group);
+}
+
 AttentionSaved Attention::forward(const at::Tensor &q_BHTD, const at::Tensor &k_BHTD, const at::Tensor &v_BHTD) const
 {
-    const int64_t group = q_BHTD.size(1) / k_BHTD.size(1);
-    if (group == 1)
-        return forwardEqualHeads(q_BHTD, k_BHTD, v_BHTD);
-    return forwardEqualHeads(q_BHTD, repeatHeads(k_BHTD, group), repeatHeads(v_BHTD, group));
+    return forwardEqualHeads(q_BHTD, forEachQueryHead(k_BHTD, q_BHTD.size(1)),
+                             forEachQueryHead(v_BHTD, q_BHTD.size(1)));
 }
 
 AttentionGradients Attention::backward(const at::Tensor &dout_BHTD, const at::Tensor &q_BHTD, const at::Tensor &k_BHTD,

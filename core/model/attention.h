@@ -27,8 +27,11 @@ class Attention
 {
 public:
     /// cudnn and flash: bf16 on CUDA; efficient: fp32 on CUDA; cpu: both on the CPU; plain: products and a softmax, for
-    /// head sizes that no fused operator takes.
+    /// head sizes and devices that no fused operator takes.
     enum class Kind { Cudnn, Flash, Efficient, Cpu, Plain };
+
+    /// On a CUDA device of this compute capability (9.0 is 90).
+    static Kind kindOnCuda(int capability, at::ScalarType type, int64_t headSize, bool deterministic);
 
     Attention(at::Device device, at::ScalarType type, int64_t headSize);
     explicit Attention(Kind kind)
@@ -37,6 +40,9 @@ public:
     }
 
     Kind kind() const { return m_kind; }
+    /// k or v with a head for each of `heads` query heads; itself where it has them. forward() does it too, but whoever
+    /// counts memory wants this apart: it is not kept.
+    static at::Tensor forEachQueryHead(const at::Tensor &x_BHTD, int64_t heads);
     /// q, k, v may be strided views; k and v may have fewer heads, each of which serves a group of neighbours.
     AttentionSaved forward(const at::Tensor &q_BHTD, const at::Tensor &k_BHTD, const at::Tensor &v_BHTD) const;
     AttentionGradients backward(const at::Tensor &dout_BHTD, const at::Tensor &q_BHTD, const at::Tensor &k_BHTD,

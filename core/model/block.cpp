@@ -66,8 +66,10 @@ at::Tensor Block::attentionForward(const PassShape &pass, const at::Tensor &y_MC
     ops::rope(saved.qkv, pass.cosine_TH, pass.sine_TH, layout);
     const QkvViews views(saved.qkv, layout);
     {
+        const at::Tensor k = Attention::forEachQueryHead(views.k, layout.heads);
+        const at::Tensor v = Attention::forEachQueryHead(views.v, layout.heads);
         const auto scope = work.keptScope();
-        saved.attention = m_attention.forward(views.q, views.k, views.v);
+        saved.attention = m_attention.forward(views.q, k, v);
     }
     const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({pass.rows(), -1});
     at::Tensor projected_MC = work.temporary({pass.rows(), pass.model->hidden});

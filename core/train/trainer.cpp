@@ -125,6 +125,7 @@ at::Tensor Trainer::accumulateGradients(OpenStep &step)
         step.result.tokens += batch.countedTokens;
         const at::Tensor part = m_job.decoder.forwardBackward(batch.tokens_BT, batch.targets_BT, lossScale,
                                                               micro + 1 == m_plan.accumulation);
+        const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Temporary});
         loss = loss.defined() ? loss + part : part;
     }
     return loss;

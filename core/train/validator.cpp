@@ -22,7 +22,11 @@ std::optional<double> Validator::run(model::Decoder &decoder, const BatchLoader 
     double counted = 0;
     for (int64_t first = m_plan.rank * m_plan.microBatch, round = 0; round * rowsOfRound < m_samples;
          ++round, first += rowsOfRound) {
-        const Batch batch = loader.validation(first, m_plan.microBatch, m_samples);
+        Batch batch;
+        {
+            const observe::MemoryScope memory(decoder.engine().observer(), {MemoryCategory::Input});
+            batch = loader.validation(first, m_plan.microBatch, m_samples);
+        }
         sum += decoder.forwardLoss(batch.tokens_BT, batch.targets_BT, 1.0).item<double>();
         counted += static_cast<double>(batch.countedTokens);
     }

@@ -110,6 +110,22 @@ static std::string nameOf(const testing::TestParamInfo<GradientCase> &info)
 INSTANTIATE_TEST_SUITE_P(Cpu, ExplicitBackward, testing::ValuesIn(casesOn(at::kCPU)), nameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, ExplicitBackward, testing::ValuesIn(casesOn(at::kCUDA)), nameOf);
 
+TEST(Attention, isPlainWhereADeviceHasNoFusedKernel)
+{
+    using Kind = model::Attention::Kind;
+    const auto kind = [](int capability, at::ScalarType type) {
+        return model::Attention::kindOnCuda(capability, type, 64, false);
+    };
+    EXPECT_EQ(kind(75, at::kBFloat16), Kind::Plain);
+    EXPECT_EQ(kind(80, at::kBFloat16), Kind::Flash);
+    EXPECT_EQ(kind(90, at::kBFloat16), Kind::Cudnn);
+    EXPECT_EQ(kind(75, at::kFloat), Kind::Efficient);
+    EXPECT_EQ(kind(120, at::kFloat), Kind::Efficient);
+    EXPECT_EQ(kind(121, at::kFloat), Kind::Plain);
+    EXPECT_EQ(model::Attention::kindOnCuda(90, at::kBFloat16, 64, true), Kind::Flash);
+    EXPECT_EQ(model::Attention::kindOnCuda(90, at::kBFloat16, 12, false), Kind::Plain);
+}
+
 TEST(Attention, plainEqualsTheFusedOperator)
 {
     const at::Tensor q = torch::randn({2, 3, 17, 8});

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
+#include <stdexcept>
+#include <string>
 
 namespace shardscope::model::kernels::cuda {
 
@@ -491,6 +493,14 @@ cudaStream_t on(Stream stream)
     return static_cast<cudaStream_t>(stream);
 }
 
+/// After each launch: one that was refused would leave its results as they were, and say nothing.
+void check(const char *kernel)
+{
+    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+        throw std::runtime_error(std::string("CUDA can't start the kernel ") + kernel + ": " +
+                                 cudaGetErrorString(error));
+}
+
 } // namespace
 
 void rmsNormForward(Precision precision, void *y, float *rstd, void *sum, const void *x, const void *residual,
@@ -503,6 +513,7 @@ void rmsNormForward(Precision precision, void *y, float *rstd, void *sum, const 
         rmsNormForwardKernel<T, kVector><<<rows, threadsForRow(width / kVector, kThreads), 0, on(stream)>>>(
             out<T>(y), rstd, out<T>(sum), in<T>(x), in<T>(residual), in<T>(weight), width, eps);
     });
+    check("rmsNormForward");
 }
 
 int64_t rmsNormBackwardScratch(int64_t width)
@@ -513,6 +524,9 @@ int64_t rmsNormBackwardScratch(int64_t width)
 void rmsNormBackward(Precision precision, void *dx, float *dWeight, const void *dy, const void *x, const void *weight,
                      const float *rstd, const void *addend, float *scratch, int64_t rows, int64_t width, Stream stream)
 {
+    if (width > kMaxNormWidth)
+        throw std::invalid_argument("rmsNormBackward takes rows of up to " + std::to_string(kMaxNormWidth) +
+                                    " elements, not " + std::to_string(width));
     if (rows == 0)
         return;
     const bool vectors = width % vectorElements(precision) == 0 && allAligned(16, dx, dy, x, weight, addend, scratch);
@@ -534,8 +548,10 @@ void rmsNormBackward(Precision precision, void *dx, float *dWeight, const void *
         else if constexpr (kVector == 1)
             launch.template operator()<32>();
     });
+    check("rmsNormBackward");
     const dim3 block(32, 8);
     addColumnsKernel<<<(width + 31) / 32, block, 0, on(stream)>>>(dWeight, scratch, groups, width);
+    check("addColumns");
 }
 
 void ropeForward(Precision precision, void *qkv, const float *cosine, const float *sine, const QkvLayout &layout,
@@ -549,6 +565,7 @@ void ropeForward(Precision precision, void *qkv, const float *cosine, const floa
             ropeForwardKernel<T, kVector>
                 <<<blocksFor(work), kThreads, 0, on(stream)>>>(out<T>(qkv), cosine, sine, layout);
     });
+    check("ropeForward");
 }
 
 void ropeBackward(Precision precision, void *dQkv, const HeadsView &dQ, const HeadsView &dK, const HeadsView &dV,
@@ -568,6 +585,7 @@ void ropeBackward(Precision precision, void *dQkv, const HeadsView &dQ, const He
             ropeBackwardKernel<T, kVector>
                 <<<blocksFor(work), kThreads, 0, on(stream)>>>(out<T>(dQkv), dQ, dK, dV, cosine, sine, layout);
     });
+    check("ropeBackward");
 }
 
 void swigluForward(Precision precision, void *h, const void *gateUp, int64_t rows, int64_t width, Stream stream)
@@ -579,6 +597,7 @@ void swigluForward(Precision precision, void *h, const void *gateUp, int64_t row
         swigluForwardKernel<T, kVector>
             <<<blocksFor(rows * width / kVector), kThreads, 0, on(stream)>>>(out<T>(h), in<T>(gateUp), rows, width);
     });
+    check("swigluForward");
 }
 
 void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh, const void *gateUp, int64_t rows,
@@ -591,6 +610,7 @@ void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh,
         swigluBackwardKernel<T, kVector><<<blocksFor(rows * width / kVector), kThreads, 0, on(stream)>>>(
             out<T>(dGateUp), out<T>(h), in<T>(dh), in<T>(gateUp), rows, width);
     });
+    check("swigluBackward");
 }
 
 void crossEntropy(Precision precision, void *logits, float *losses, const int64_t *targets, int64_t rows,
@@ -603,6 +623,7 @@ void crossEntropy(Precision precision, void *logits, float *losses, const int64_
         crossEntropyKernel<T, kVector, true><<<rows, threadsForRow(vocabulary / kVector, 1024), 0, on(stream)>>>(
             out<T>(logits), losses, targets, vocabulary, scale);
     });
+    check("crossEntropy");
 }
 
 void crossEntropyLoss(Precision precision, const void *logits, float *losses, const int64_t *targets, int64_t rows,
@@ -615,6 +636,7 @@ void crossEntropyLoss(Precision precision, const void *logits, float *losses, co
         crossEntropyKernel<T, kVector, false><<<rows, threadsForRow(vocabulary / kVector, 1024), 0, on(stream)>>>(
             const_cast<T *>(in<T>(logits)), losses, targets, vocabulary, 0.0F);
     });
+    check("crossEntropyLoss");
 }
 
 void embeddingBackward(Precision precision, float *dWeight, const void *dx, const int64_t *tokens, int64_t rows,
@@ -626,6 +648,7 @@ void embeddingBackward(Precision precision, float *dWeight, const void *dx, cons
         embeddingBackwardKernel<T>
             <<<blocksFor(rows * width), kThreads, 0, on(stream)>>>(dWeight, in<T>(dx), tokens, rows, width);
     });
+    check("embeddingBackward");
 }
 
 void adamW(float *master, float *firstMoment, float *secondMoment, const float *gradient, const float *gradientScale,
@@ -639,6 +662,7 @@ void adamW(float *master, float *firstMoment, float *secondMoment, const float *
     else
         adamWKernel<1><<<blocksFor(elements), kThreads, 0, on(stream)>>>(master, firstMoment, secondMoment, gradient,
                                                                          gradientScale, elements, step);
+    check("adamW");
 }
 
 void sumOfSquares(double *sum, double *scratch, const float *values, int64_t elements, Stream stream)
@@ -647,7 +671,9 @@ void sumOfSquares(double *sum, double *scratch, const float *values, int64_t ele
         return;
     const int blocks = static_cast<int>(std::min<int64_t>(blocksFor(elements), kSumScratch));
     sumOfSquaresKernel<<<blocks, kThreads, 0, on(stream)>>>(scratch, values, elements);
+    check("sumOfSquares");
     addPartialSumsKernel<<<1, kThreads, 0, on(stream)>>>(sum, scratch, blocks);
+    check("addPartialSums");
 }
 
 } // namespace shardscope::model::kernels::cuda
