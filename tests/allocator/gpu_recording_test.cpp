@@ -83,6 +83,7 @@ TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
     constexpr int64_t kSteps = 5;
     tag->set({MemoryCategory::Parameters, 0});
     at::Tensor weight = at::randn({512, 384}, at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16));
+    const at::Tensor odd = at::empty({100}, weight.options()); // 200 bytes, of which the allocator makes 512
     tag->set({});
     std::vector<int64_t> peaks;
     for (int64_t number = 1; number <= kSteps; ++number) {

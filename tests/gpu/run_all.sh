@@ -20,7 +20,7 @@ export SHARDSCOPE_BIN="$PWD/$home/bin" SHARDSCOPE_SOURCE="$PWD"
 for part in $what; do
     case $part in
     tests) ctest --test-dir "$home" -L gpu --output-on-failure 2>&1 | tee "$out/tests.log" | tail -n 60 ;;
-    strategies) python3 tests/gpu/strategies.py 2>&1 | tee "$out/strategies.log" ;;
+    strategies) python3 tests/gpu/strategies.py --keep "${KEEP:-$(mktemp -d)}" 2>&1 | tee "$out/strategies.log" ;;
     bench) bash tests/bench/gpu_peer.sh 2>&1 | tee "$out/bench.log" ;;
     *) echo "there is no part $part: tests, strategies, bench" >&2; exit 2 ;;
     esac
