@@ -24,7 +24,8 @@ bool isOutOfMemory(const std::exception &error)
 {
     const std::string text = textOf(error);
     return dynamic_cast<const c10::OutOfMemoryError *>(&error) || dynamic_cast<const std::bad_alloc *>(&error) ||
-           contains(text, "DefaultCPUAllocator: can't allocate memory") || contains(text, "out of memory");
+           contains(text, "DefaultCPUAllocator: can't allocate memory") || contains(text, "out of memory") ||
+           contains(text, "CUBLAS_STATUS_ALLOC_FAILED") || contains(text, "CUDNN_STATUS_ALLOC_FAILED");
 }
 
 bool isPeerLost(const std::exception &error)

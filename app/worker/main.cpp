@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardscope-worker: one rank of a training run.
 #include "app/worker/worker.h"
-#include "core/base/clock.h"
 
 #include <csignal>
 #include <cstdio>
@@ -16,19 +15,20 @@ using namespace shardscope::worker;
 
 constexpr int kFlushPatienceMs = 2000;
 
+/// The supervisor ignores what runRank() has told it before.
 int fail(control::RankChannel *channel, const Failure &failure)
 {
     std::fflush(stdout);
     std::fprintf(stderr, "shardscope-worker: %s\n", failure.text.c_str());
     if (channel) {
-        channel->send(control::FailureMessage{failure.text, failure.exitCode, failure.peerLost, realtimeNs()});
+        channel->send(failureMessage(failure));
         channel->flush(kFlushPatienceMs);
     }
     return failure.exitCode;
 }
 
 /// Nothing more to tear down: the recording is closed and the message is sent. Threads of LibTorch that wait for a rank
-/// that is gone would hold up an ordinary exit.
+/// that is gone would hold up an ordinary exit, and destructors of libraries' globals can only do harm.
 [[noreturn]] void endNow(int exitCode)
 {
     std::fflush(nullptr);
@@ -68,5 +68,5 @@ int main(int argc, char **argv)
     if (!outcome)
         endNow(fail(channel.get(), outcome.error()));
     channel->flush(kFlushPatienceMs);
-    return *outcome;
+    endNow(*outcome);
 }

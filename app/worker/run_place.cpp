@@ -9,6 +9,7 @@
 #include "core/run/run_record.h"
 
 #include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 #include <torch/version.h>
 
 namespace shardscope::worker {
@@ -18,7 +19,10 @@ using nlohmann::json;
 
 static std::optional<fs::path> newestCheckpoint(const run::RunFolder &folder)
 {
-    const auto newest = files::CheckpointFolder(folder.checkpointsFolder()).newest();
+    const files::CheckpointFolder checkpoints(folder.checkpointsFolder());
+    const auto newest = checkpoints.newest();
+    for (const fs::path &damaged : checkpoints.damagedAfterNewest())
+        spdlog::warn("The checkpoint {} is damaged and left out.", damaged.string());
     return newest ? std::optional(newest->path) : std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include "app/worker/run_place.h"
 #include "app/worker/setup.h"
 #include "app/worker/status_keeper.h"
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/config/configuration_file.h"
 #include "core/train/trainer.h"
@@ -148,9 +149,12 @@ train::JobIdentity RankRun::identity() const
     train::JobIdentity identity;
     identity.model = configuration.model.preset;
     identity.configurationJson = config::toJson(configuration).dump();
-    identity.data = {
-        0, configuration.train.globalBatch, configuration.train.seed,
-        fmt::format("{}:{}", m_setup.dataset->fingerprint().sizeBytes, m_setup.dataset->fingerprint().xxh3)};
+    const auto &fingerprint = m_setup.dataset->fingerprint();
+    identity.data.globalBatch = configuration.train.globalBatch;
+    identity.data.seed = configuration.train.seed;
+    identity.data.fingerprint = fmt::format("{}:{}", fingerprint.sizeBytes, fingerprint.xxh3);
+    identity.data.sequenceLength = configuration.train.sequenceLength;
+    identity.data.validation = configuration.data.validation;
     return identity;
 }
 
@@ -235,17 +239,26 @@ Result<int> RankRun::train()
 tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcome)
 {
     const int exitCode = outcome ? *outcome : outcome.error().exitCode;
+    if (!outcome)
+        m_channel.send(failureMessage(outcome.error())); // before anything that may wait for a rank that is gone
     if (!outcome && m_communicator)
-        m_communicator->abort(); // a rank that is gone would be waited for
+        m_communicator->abort();
     if (m_recorder) {
         if (auto closed = m_recorder->close(exitCode); !closed)
             spdlog::warn("{}", closed.error().text);
     }
-    if (m_keeper && outcome)
+    if (m_keeper && outcome) {
         m_keeper->finish(RunState::Done);
-    else if (m_keeper)
-        m_keeper->finish(RunState::Failed,
-                         run::RunFailure{m_environment.rank, std::nullopt, exitCode, outcome.error().text});
+    } else if (m_keeper) {
+        // Who has only lost a peer can't say which one failed, and why.
+        run::RunFailure failure{std::nullopt, std::nullopt, std::nullopt, outcome.error().text};
+        if (!outcome.error().peerLost) {
+            failure.rank = m_environment.rank;
+            failure.exitCode = exitCode;
+        }
+        m_keeper->finish(RunState::Failed, std::move(failure));
+    }
+    m_keeper.reset(); // writes the last state, and lets go of the lock
     return outcome;
 }
 
@@ -267,11 +280,19 @@ tl::expected<int, Failure> RankRun::run()
 
 } // namespace
 
+control::FailureMessage failureMessage(const Failure &failure)
+{
+    return {failure.text, failure.exitCode, failure.peerLost, realtimeNs()};
+}
+
 tl::expected<int, Failure> runRank(const Arguments &arguments, const RankEnvironment &environment,
                                    control::RankChannel &channel, const SignalWatch *signals)
 {
-    RankRun run(arguments, environment, channel, signals);
-    auto outcome = run.run();
+    auto run = std::make_unique<RankRun>(arguments, environment, channel, signals);
+    auto outcome = run->run();
+    // Destructors of the engine and of Gloo join threads that may wait for a rank that hangs: the process ends instead.
+    if (!outcome)
+        static_cast<void>(run.release());
     return outcome;
 }
 

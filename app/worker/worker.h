@@ -22,8 +22,12 @@ struct Failure
     bool peerLost = false; ///< in a collective, because another rank has ended: whose reason is the better one
 };
 
+/// What a supervisor is told of it.
+control::FailureMessage failureMessage(const Failure &failure);
+
 /// Trains as this rank until the end. The channel is inert where there is no supervisor; the signals are watched only
-/// then. Returns the exit code; what LibTorch throws comes out.
+/// then. Returns the exit code. A failure is told to the supervisor at once; after it the process must end without
+/// static destructors: threads may still wait for a rank that is gone.
 tl::expected<int, Failure> runRank(const Arguments &arguments, const RankEnvironment &environment,
                                    control::RankChannel &channel, const SignalWatch *signals);
 

@@ -20,6 +20,8 @@ TEST(FailureText, OutOfMemorySaysWhatWasAskedAndWhatToChange)
     EXPECT_THAT(explainException(error, 3), AllOf(HasSubstr("Rank 3 ran out of memory"), HasSubstr("2.00 GiB"),
                                                   HasSubstr("halve train.micro_batch and double train.accumulation")));
     EXPECT_TRUE(isOutOfMemory(std::bad_alloc()));
+    EXPECT_TRUE(isOutOfMemory(std::runtime_error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")));
+    EXPECT_TRUE(isOutOfMemory(std::runtime_error("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
 }
 
 TEST(FailureText, ALostPeerIsCalledThat)

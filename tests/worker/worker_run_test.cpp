@@ -106,6 +106,7 @@ TEST_F(WorkerRun, ARankThatDiesEndsTheOtherWithAReason)
     EXPECT_THAT(first.output(), HasSubstr("lost its connection to another rank"));
     EXPECT_EQ(status().state, RunState::Failed);
     EXPECT_THAT(status().failure.value().text, HasSubstr("lost its connection"));
+    EXPECT_FALSE(status().failure->rank) << "the one that wrote this is not the one that failed";
 }
 
 TEST_F(WorkerRun, TorchrunStartsItUnchanged)
