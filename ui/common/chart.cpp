@@ -21,6 +21,8 @@
 
 namespace shardscope::ui {
 
+static constexpr int kSeparatedPointPx = 4; ///< stacked layers with points nearer than this have no lines between them
+
 Chart::Chart(const QString &title, const QString &xTitle, ChartUnit xUnit, QWidget *parent)
     : QWidget(parent)
     , m_title(title)
@@ -307,7 +309,23 @@ void Chart::rescale()
         const auto [low2, high2] = valueRange(true, lower, upper);
         m_plot->yAxis2->setRange(low2, high2);
     }
+    separateLayers();
     m_plot->replot(QCustomPlot::rpQueuedReplot);
+}
+
+/// A line between layers helps where hues are lost; where points are closer than a few pixels such lines would cover
+/// them.
+void Chart::separateLayers()
+{
+    const QCPRange view = m_plot->xAxis->range();
+    const auto first = std::lower_bound(m_x.begin(), m_x.end(), view.lower);
+    const auto last = std::upper_bound(first, m_x.end(), view.upper);
+    const bool roomy = (last - first) * kSeparatedPointPx < m_plot->axisRect()->width();
+    const QPen pen = roomy ? QPen(Colors::of(palette()).card, 1) : QPen(Qt::NoPen);
+    for (size_t i = 0; i < m_series.size(); ++i) {
+        if (m_series[i].stacked)
+            m_graphs[i]->setPen(pen);
+    }
 }
 
 void Chart::placeMarkers()

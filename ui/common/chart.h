@@ -103,6 +103,7 @@ private:
     void rescale();
     std::pair<double, double> dataRange() const;
     std::pair<double, double> valueRange(bool secondAxis, double lower, double upper) const;
+    void separateLayers();
     void placeMarkers();
     void placeBrush(std::optional<std::pair<double, double>> range);
     void hover(double x, const QPointF &position);

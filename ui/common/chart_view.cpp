@@ -46,8 +46,7 @@ void Chart::applyTheme()
     for (size_t i = 0; i < m_series.size(); ++i) {
         const QColor color = m_series[i].color(colors);
         swatches.push_back(color);
-        if (m_series[i].stacked) { // a line between layers helps where hues are lost
-            m_graphs[i]->setPen(QPen(colors.card, 1));
+        if (m_series[i].stacked) {
             m_graphs[i]->setBrush(color);
         } else {
             m_graphs[i]->setPen(QPen(color, 1.6, m_series[i].dashed ? Qt::DashLine : Qt::SolidLine));
@@ -57,6 +56,7 @@ void Chart::applyTheme()
             }
         }
     }
+    separateLayers();
     m_legend->setColors(swatches);
     m_brushItem->setPen(QPen(colors.accent));
     m_brushItem->setBrush(colors.selection);

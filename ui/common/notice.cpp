@@ -30,20 +30,27 @@ Notice::Notice(QWidget *parent)
         label->setWordWrap(true);
         label->setTextFormat(Qt::PlainText);
         label->setAlignment(Qt::AlignHCenter | Qt::AlignTop);
-        label->setMinimumWidth(360);
-        label->setMaximumWidth(640);
     }
     m_icon->setAlignment(Qt::AlignCenter);
     m_progress->setMaximumWidth(320);
     m_progress->setAccessibleName(tr("Loading"));
 
-    auto *layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 24, 24, 24);
+    // A column of a readable width. The labels fill it: a label that is aligned in its layout gets the height of its
+    // size hint, not the one that its text needs at its width, and loses the last line.
+    auto *column = new QWidget(this);
+    column->setMaximumWidth(640);
+    auto *across = new QHBoxLayout(this);
+    across->setContentsMargins(24, 24, 24, 24);
+    across->addStretch(1);
+    across->addWidget(column, 1000);
+    across->addStretch(1);
+    auto *layout = new QVBoxLayout(column);
+    layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(8);
     layout->addStretch(2);
     layout->addWidget(m_icon, 0, Qt::AlignHCenter);
-    layout->addWidget(m_headline, 0, Qt::AlignHCenter);
-    layout->addWidget(m_text, 0, Qt::AlignHCenter);
+    layout->addWidget(m_headline);
+    layout->addWidget(m_text);
     layout->addWidget(m_progress, 0, Qt::AlignHCenter);
     layout->addWidget(m_cancel, 0, Qt::AlignHCenter);
     layout->addWidget(m_do, 0, Qt::AlignHCenter);

@@ -243,7 +243,12 @@ void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
             (shown != shownNs.end() && event.timeNs - shown->second < kSameThingNs))
             continue;
         shownNs[event.kind] = event.timeNs;
-        markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, EventsModel::nameOf(event.kind));
+        QString label = EventsModel::nameOf(event.kind);
+        if (event.kind == EventKind::Command && !event.text.empty()) { // which one: "Stop" says more than "Command"
+            label = QString::fromStdString(event.text);
+            label[0] = label[0].toUpper();
+        }
+        markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, label);
     }
     for (Chart *chart : m_charts)
         chart->setMarkers(markers);
