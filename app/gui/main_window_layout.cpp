@@ -33,8 +33,8 @@ MainWindow::MainWindow(ui::Theme &theme, QSettings &settings, const QString &run
     , m_stack(new QStackedWidget(this))
     , m_list(new ui::RunListView(m_watcher, m_actions->newRun, this))
     , m_inspector(new ui::Inspector(this))
-    , m_listDock(new QDockWidget(tr("&Runs"), this))
-    , m_inspectorDock(new QDockWidget(tr("&Inspector"), this))
+    , m_listDock(new QDockWidget(tr("Runs"), this))
+    , m_inspectorDock(new QDockWidget(tr("Inspector"), this))
     , m_search(new QLineEdit(this))
     , m_status(new ui::RunStatusLine(this))
 {
@@ -73,7 +73,11 @@ void MainWindow::buildPages()
         action->setShortcut(QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + number++)));
         action->setToolTip(tr("%1 (%2)").arg(page->title(), action->shortcut().toString(QKeySequence::NativeText)));
         m_actions->pages->addAction(action);
-        connect(action, &QAction::triggered, this, [this, page] { showPage(page->id()); });
+        connect(action, &QAction::triggered, this, [this, page] {
+            showPage(page->id());
+            if (page->focusProxy()) // its keys work at once, without a click into it
+                page->setFocus(Qt::ShortcutFocusReason);
+        });
         connect(page, &ui::Page::showPage, this, &MainWindow::showPage);
         connect(page, &ui::Page::inspect, this,
                 [this](const ui::InspectorContent &content) { m_inspector->setContent(content); });
