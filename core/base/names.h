@@ -8,7 +8,13 @@
 
 namespace shardscope {
 
-enum class Strategy { Full, GradOp, None };
+enum class Strategy { Full, GradOp, None, Hybrid };
+enum class ParameterKind { Embedding, Linear, Norm, Bias };
+/// When backward gathers ahead: not, before a unit computes, or after it has.
+enum class Prefetch { Off, Pre, Post };
+enum class ReduceEvery { MicroBatch, Step };
+enum class Recompute { Off, Block, Selective };
+enum class OffloadPlace { None, Cpu, Nvme };
 enum class Precision { Fp32, Bf16 };
 enum class DeviceKind { Cuda, Cpu };
 enum class OptimizerKind { AdamW, Sgd };
@@ -44,7 +50,12 @@ struct Names;
     {                                                                                                                  \
         static constexpr std::string_view texts[] = {__VA_ARGS__};                                                     \
     }
-SHARDSCOPE_NAMES(Strategy, "full", "grad_op", "none");
+SHARDSCOPE_NAMES(Strategy, "full", "grad_op", "none", "hybrid");
+SHARDSCOPE_NAMES(ParameterKind, "embedding", "linear", "norm", "bias");
+SHARDSCOPE_NAMES(Prefetch, "off", "pre", "post");
+SHARDSCOPE_NAMES(ReduceEvery, "micro_batch", "step");
+SHARDSCOPE_NAMES(Recompute, "off", "block", "selective");
+SHARDSCOPE_NAMES(OffloadPlace, "none", "cpu", "nvme");
 SHARDSCOPE_NAMES(Precision, "fp32", "bf16");
 SHARDSCOPE_NAMES(DeviceKind, "cuda", "cpu");
 SHARDSCOPE_NAMES(OptimizerKind, "adamw", "sgd");

@@ -34,6 +34,7 @@ private:
     void deriveBatches();
     void deriveMicroBatches(int64_t sequencesOfRank);
     void checkOptimizer();
+    void checkGroups();
     void chooseDevice();
     void chooseDevicesOfRanks();
 
@@ -65,6 +66,7 @@ CheckResult Checker::check()
     checkModel();
     deriveBatches();
     checkOptimizer();
+    checkGroups();
     chooseDevice();
     const auto &c = m_run.configuration;
     if (c.train.validateEvery > 0 && c.data.validation == 0)
@@ -191,6 +193,23 @@ void Checker::checkOptimizer()
     if (optimizer.warmupSteps >= steps)
         note("The learning rate still climbs at the end: optimizer.warmup_steps = {} of train.steps = {}.",
              optimizer.warmupSteps, steps);
+}
+
+/// Groups are of neighbouring ranks and all equally large, so their size divides the number of ranks.
+void Checker::checkGroups()
+{
+    auto &parallel = m_run.configuration.parallel;
+    if (isBad("parallel.ranks") || isBad("parallel.shard_group") || isBad("parallel.reshard_group"))
+        return;
+    if (parallel.shardGroup == 0)
+        parallel.shardGroup = parallel.ranks % 2 == 0 ? parallel.ranks / 2 : parallel.ranks;
+    if (parallel.ranks % parallel.shardGroup != 0)
+        add("parallel.shard_group", "parallel.shard_group = {} doesn't divide parallel.ranks = {}.",
+            parallel.shardGroup, parallel.ranks);
+    const int64_t shards = parallel.strategy == Strategy::Hybrid ? parallel.shardGroup : parallel.ranks;
+    if (parallel.reshardGroup != 0 && shards % parallel.reshardGroup != 0)
+        add("parallel.reshard_group", "parallel.reshard_group = {} doesn't divide the {} ranks that share a copy.",
+            parallel.reshardGroup, shards);
 }
 
 void Checker::chooseDevice()

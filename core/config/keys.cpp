@@ -184,21 +184,59 @@ static std::vector<Key> parallelKeys()
         {.path = "parallel.strategy",
          .label = "Strategy",
          .help = "What is sharded: full (parameters, gradients, optimizer; ZeRO-3), grad_op (gradients, optimizer; "
-                 "ZeRO-2), none (DDP).",
+                 "ZeRO-2), none (DDP), hybrid (full within a shard group, replicated across groups).",
          .live = true,
          .field = FIELD(parallel.strategy)},
+        {.path = "parallel.shard_group",
+         .label = "Shard group",
+         .unit = "ranks",
+         .help = "Neighbouring ranks that share one copy under hybrid; it divides the ranks. auto: half of them.",
+         .range = {.minimum = 1, .maximum = 1024},
+         .automatic = 0,
+         .live = true,
+         .field = FIELD(parallel.shardGroup)},
+        {.path = "parallel.reshard_group",
+         .label = "Reshard group",
+         .unit = "ranks",
+         .help = "Neighbouring ranks that share the gathered parameters between forward and backward (full, hybrid): "
+                 "fewer ranks gather faster and hold more. auto: the shard group.",
+         .range = {.minimum = 1, .maximum = 1024},
+         .automatic = 0,
+         .live = true,
+         .field = FIELD(parallel.reshardGroup)},
         {.path = "parallel.prefetch",
          .label = "Prefetch in backward",
-         .help = "pre: the next unit is gathered while backward still computes this one.",
+         .help =
+             "pre: the next unit's gather is enqueued before backward computes this one; post: after, so that fewer "
+             "bytes are gathered at once; off: when it is needed.",
          .live = true,
-         .field = [](RunConfiguration &configuration) -> Field {
-             return NamedBoolean{&configuration.parallel.prefetch, "off", "pre"};
-         }},
+         .field = FIELD(parallel.prefetch)},
+        {.path = "parallel.prefetch_depth",
+         .label = "Prefetch depth",
+         .unit = "units",
+         .help = "Units that are gathered ahead of the computation.",
+         .range = {.minimum = 1, .maximum = 64},
+         .live = true,
+         .field = FIELD(parallel.prefetchDepth)},
         {.path = "parallel.forward_prefetch",
          .label = "Prefetch in forward",
          .help = "The next unit is gathered while forward still computes this one.",
          .live = true,
          .field = FIELD(parallel.forwardPrefetch)},
+        {.path = "parallel.gather_limit_bytes",
+         .label = "Gather limit",
+         .unit = "bytes",
+         .help = "Nothing is gathered ahead while more bytes than this would be gathered; 0: no limit.",
+         .range = {.minimum = 0, .maximum = 1e15},
+         .live = true,
+         .field = FIELD(parallel.gatherLimitBytes)},
+        {.path = "parallel.reduce_every",
+         .label = "Reduce every",
+         .help =
+             "micro_batch: gradients are reduced after each micro-batch, and only their shards are kept; step: once, "
+             "after the last one, which sends less and holds whole gradients (4 bytes a parameter).",
+         .live = true,
+         .field = FIELD(parallel.reduceEvery)},
     };
 }
 
@@ -251,9 +289,7 @@ static void addChoices(Key &key)
     std::visit(
         [&](const auto &field) {
             using F = std::remove_cvref_t<decltype(field)>;
-            if constexpr (std::is_same_v<F, NamedBoolean>)
-                key.choices = {field.falseText, field.trueText};
-            else if constexpr (std::is_enum_v<std::remove_pointer_t<F>>)
+            if constexpr (std::is_enum_v<std::remove_pointer_t<F>>)
                 key.choices.assign(std::begin(Names<std::remove_pointer_t<F>>::texts),
                                    std::end(Names<std::remove_pointer_t<F>>::texts));
         },

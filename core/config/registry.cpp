@@ -76,9 +76,7 @@ Value valueOf(const RunConfiguration &configuration, const Key &key)
     // The bindings give pointers through which setValue() writes; nothing is written here.
     Value value = std::visit(
         []<typename F>(const F &field) -> Value {
-            if constexpr (std::is_same_v<F, NamedBoolean>)
-                return std::string(*field.field ? field.trueText : field.falseText);
-            else if constexpr (std::is_enum_v<std::remove_pointer_t<F>>)
+            if constexpr (std::is_enum_v<std::remove_pointer_t<F>>)
                 return std::string(toText(*field));
             else
                 return *field;
@@ -139,12 +137,7 @@ static Value adapted(const Value &value, KeyType type)
 template <typename F>
 static bool assign(F &field, const Value &value)
 {
-    if constexpr (std::is_same_v<F, NamedBoolean>) {
-        const auto *text = std::get_if<std::string>(&value);
-        if (text)
-            *field.field = *text == field.trueText;
-        return text;
-    } else if constexpr (std::is_enum_v<std::remove_pointer_t<F>>) {
+    if constexpr (std::is_enum_v<std::remove_pointer_t<F>>) {
         const auto *text = std::get_if<std::string>(&value);
         const auto choice = text ? fromText<std::remove_pointer_t<F>>(*text) : std::nullopt;
         if (choice)

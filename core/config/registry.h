@@ -23,18 +23,10 @@ using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64
 
 enum class KeyType { Boolean, Integer, Real, Text, Choice, IntegerList, RealList, TextList };
 
-/// A boolean that is written as one of two words.
-struct NamedBoolean
-{
-    bool *field;
-    std::string_view falseText;
-    std::string_view trueText;
-};
-
 /// The field of a RunConfiguration that a key is bound to.
-using Field =
-    std::variant<bool *, int64_t *, double *, std::string *, std::vector<int64_t> *, std::vector<double> *,
-                 std::vector<std::string> *, NamedBoolean, Strategy *, Precision *, OptimizerKind *, RecordLevel *>;
+using Field = std::variant<bool *, int64_t *, double *, std::string *, std::vector<int64_t> *, std::vector<double> *,
+                           std::vector<std::string> *, Strategy *, Precision *, OptimizerKind *, RecordLevel *,
+                           Prefetch *, ReduceEvery *, Recompute *, OffloadPlace *>;
 
 /// What numbers are allowed; a list's every element. An absent end is open.
 struct Range

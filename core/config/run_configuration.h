@@ -6,10 +6,31 @@
 #include "core/base/names.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace shardscope::config {
+
+/// One [[unit]]: which parameters it is about, and what it sets for them in place of the run's own values.
+struct UnitRule
+{
+    /// A key of the registry by its path ("parallel.strategy"), and its value as setKey() reads it.
+    struct Setting
+    {
+        std::string key;
+        std::string value;
+        bool operator==(const Setting &) const = default;
+    };
+    std::string match = "*";           ///< glob over parameter names
+    std::optional<ParameterKind> kind; ///< of this kind only
+    int64_t minParameters = 0;         ///< of at least so many elements only
+    bool wrap = false;                 ///< what matches is gathered by itself, only while it is used
+    std::optional<bool> ignore;        ///< not sharded, as under `none`
+    std::optional<bool> frozen;        ///< not trained
+    std::vector<Setting> settings;
+    bool operator==(const UnitRule &) const = default;
+};
 
 struct RunConfiguration
 {
@@ -64,9 +85,29 @@ struct RunConfiguration
         std::vector<int64_t> devices; ///< ordinals; empty: the first ones
         bool shareDevice = false;
         Strategy strategy = Strategy::Full;
-        bool prefetch = true; ///< gathers ahead in backward (key: off | pre)
+        int64_t shardGroup = 0; ///< hybrid: ranks that share one copy; 0: derived (checkRun() does)
+        int64_t reshardGroup =
+            0; ///< full, hybrid: ranks that share the parameters between forward and backward; 0: as many
+        Prefetch prefetch = Prefetch::Pre; ///< gathers ahead in backward
+        int64_t prefetchDepth = 1;         ///< units gathered ahead
         bool forwardPrefetch = true;
+        int64_t gatherLimitBytes = 0; ///< of what is gathered ahead; 0: no limit
+        ReduceEvery reduceEvery = ReduceEvery::MicroBatch;
     } parallel;
+    struct
+    {
+        Recompute recompute = Recompute::Off;
+        int64_t recomputeEvery = 1; ///< every k-th block
+        bool activationOffload = false;
+        int64_t capBytes = 0; ///< of the allocator; 0: none
+    } memory;
+    struct
+    {
+        OffloadPlace parameters = OffloadPlace::None;
+        OffloadPlace gradients = OffloadPlace::None;
+        OffloadPlace optimizer = OffloadPlace::None;
+        std::string path; ///< folder for nvme; "": beside the run
+    } offload;
     struct
     {
         int64_t every = 0; ///< steps; 0: only when asked or interrupted
@@ -79,6 +120,7 @@ struct RunConfiguration
         int64_t keepFirst = 10;
         double maxGib = 4;
     } record;
+    std::vector<UnitRule> units; ///< [[unit]], in order: the last match wins, key by key
 };
 
 } // namespace shardscope::config

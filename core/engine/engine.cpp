@@ -12,7 +12,7 @@ EngineOptions EngineOptions::from(const config::RunConfiguration &configuration)
     EngineOptions options;
     options.strategy = configuration.parallel.strategy;
     options.compute = configuration.precision.compute;
-    options.prefetch = configuration.parallel.prefetch;
+    options.prefetch = configuration.parallel.prefetch != Prefetch::Off;
     options.forwardPrefetch = configuration.parallel.forwardPrefetch;
     options.optimizer = configuration.optimizer.kind;
     if (configuration.optimizer.betas.size() == 2) {

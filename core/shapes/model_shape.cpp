@@ -65,24 +65,78 @@ Result<ModelShape> presetShape(std::string_view name)
     return *found;
 }
 
+BlockParameters::BlockParameters(const ModelShape &shape)
+{
+    size_t next = down + 1;
+    if (shape.queryKeyValueBias) {
+        qBias = next++;
+        kBias = next++;
+        vBias = next++;
+    }
+    if (shape.outputBias)
+        oBias = next++;
+    if (shape.queryKeyNorm) {
+        qNorm = next++;
+        kNorm = next++;
+    }
+    if (shape.feedForwardBias) {
+        gateBias = next++;
+        upBias = next++;
+        downBias = next++;
+    }
+}
+
+namespace {
+
+/// A block's parameters, added one by one.
+struct BlockBuilder
+{
+    const ModelShape &shape;
+    UnitShape unit;
+
+    void add(std::string_view name, std::vector<int64_t> sizes, ParameterKind kind)
+    {
+        unit.parameters.push_back({fmt::format("{}.{}", unit.name, name), std::move(sizes), kind, shape.initialStd});
+    }
+    void norm(std::string_view name, int64_t width) { add(name, {width}, ParameterKind::Norm); }
+    void linear(std::string_view name, int64_t out, int64_t in) { add(name, {out, in}, ParameterKind::Linear); }
+    void bias(std::string_view name, int64_t width) { add(name, {width}, ParameterKind::Bias); }
+};
+
+} // namespace
+
+/// In the order of BlockParameters.
 static UnitShape blockUnit(const ModelShape &shape, int64_t index)
 {
-    const std::string prefix = fmt::format("block.{}", index);
+    BlockBuilder block{shape, {fmt::format("block.{}", index), UnitKind::Block, {}}};
     const int64_t queryWidth = shape.heads * shape.headSize;
     const int64_t keyValueWidth = shape.keyValueHeads * shape.headSize;
-    const auto norm = [&](std::string_view name) {
-        return ParameterShape{fmt::format("{}.{}.weight", prefix, name), {shape.hidden}, ParameterKind::Norm};
-    };
-    const auto linear = [&](std::string_view name, int64_t out, int64_t in) {
-        return ParameterShape{fmt::format("{}.{}.weight", prefix, name), {out, in}, ParameterKind::Linear};
-    };
-    return {prefix,
-            UnitKind::Block,
-            {norm("attention_norm"), linear("attention.q", queryWidth, shape.hidden),
-             linear("attention.k", keyValueWidth, shape.hidden), linear("attention.v", keyValueWidth, shape.hidden),
-             linear("attention.o", shape.hidden, queryWidth), norm("ffn_norm"),
-             linear("ffn.gate", shape.ffnHidden, shape.hidden), linear("ffn.up", shape.ffnHidden, shape.hidden),
-             linear("ffn.down", shape.hidden, shape.ffnHidden)}};
+    block.norm("attention_norm.weight", shape.hidden);
+    block.linear("attention.q.weight", queryWidth, shape.hidden);
+    block.linear("attention.k.weight", keyValueWidth, shape.hidden);
+    block.linear("attention.v.weight", keyValueWidth, shape.hidden);
+    block.linear("attention.o.weight", shape.hidden, queryWidth);
+    block.norm("ffn_norm.weight", shape.hidden);
+    block.linear("ffn.gate.weight", shape.ffnHidden, shape.hidden);
+    block.linear("ffn.up.weight", shape.ffnHidden, shape.hidden);
+    block.linear("ffn.down.weight", shape.hidden, shape.ffnHidden);
+    if (shape.queryKeyValueBias) {
+        block.bias("attention.q.bias", queryWidth);
+        block.bias("attention.k.bias", keyValueWidth);
+        block.bias("attention.v.bias", keyValueWidth);
+    }
+    if (shape.outputBias)
+        block.bias("attention.o.bias", shape.hidden);
+    if (shape.queryKeyNorm) {
+        block.norm("attention.q_norm.weight", shape.headSize);
+        block.norm("attention.k_norm.weight", shape.headSize);
+    }
+    if (shape.feedForwardBias) {
+        block.bias("ffn.gate.bias", shape.ffnHidden);
+        block.bias("ffn.up.bias", shape.ffnHidden);
+        block.bias("ffn.down.bias", shape.hidden);
+    }
+    return std::move(block.unit);
 }
 
 std::vector<UnitShape> unitsOf(const ModelShape &shape)
@@ -90,12 +144,16 @@ std::vector<UnitShape> unitsOf(const ModelShape &shape)
     std::vector<UnitShape> units;
     units.push_back({"embedding",
                      UnitKind::Embedding,
-                     {{"embedding.weight", {shape.vocabulary, shape.hidden}, ParameterKind::Embedding}}});
+                     {{"embedding.weight",
+                        {shape.vocabulary, shape.hidden},
+                        ParameterKind::Embedding,
+                        shape.initialStd}}});
     for (int64_t i = 0; i < shape.layers; ++i)
         units.push_back(blockUnit(shape, i));
     UnitShape head{"head", UnitKind::Head, {{"head.norm.weight", {shape.hidden}, ParameterKind::Norm}}};
     if (!shape.tiedEmbeddings)
-        head.parameters.push_back({"head.weight", {shape.vocabulary, shape.hidden}, ParameterKind::Linear});
+        head.parameters.push_back(
+            {"head.weight", {shape.vocabulary, shape.hidden}, ParameterKind::Linear, shape.initialStd});
     units.push_back(std::move(head));
     return units;
 }
@@ -112,7 +170,12 @@ double flopsPerToken(const ModelShape &shape, int64_t sequenceLength)
 {
     const int64_t embedding = shape.tiedEmbeddings ? 0 : shape.vocabulary * shape.hidden;
     const double products = 6.0 * static_cast<double>(parameterCount(shape) - embedding);
-    const double attention = 12.0 * static_cast<double>(shape.layers * shape.heads * shape.headSize * sequenceLength);
+    int64_t reached = 0;
+    for (int64_t layer = 0; layer < shape.layers; ++layer) {
+        const int64_t window = shape.windowOf(layer);
+        reached += window == 0 ? sequenceLength : std::min(window, sequenceLength);
+    }
+    const double attention = 12.0 * static_cast<double>(shape.heads * shape.headSize * reached);
     return products + attention;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/names.h"
 #include "core/base/result.h"
+#include "core/shapes/rope_scaling.h"
 
 #include <cstdint>
 #include <string>
@@ -12,10 +13,15 @@
 
 namespace shardscope::shapes {
 
-/// A Llama-shaped decoder: RMSNorm, RoPE (half-split layout), grouped-query attention, SwiGLU.
+/// Families of Hugging Face that a decoder here can be; their `model_type`s are llama, mistral, qwen2, qwen3.
+enum class ModelFamily { Llama, Mistral, Qwen2, Qwen3 };
+
+/// A Llama-shaped decoder: RMSNorm, RoPE (half-split layout), grouped-query attention, SwiGLU; with what Mistral (sliding
+/// windows), Qwen2 (biases) and Qwen3 (norms of q and k) add.
 struct ModelShape
 {
     std::string name;
+    ModelFamily family = ModelFamily::Llama;
     int64_t vocabulary = 0;
     int64_t hidden = 0;
     int64_t layers = 0;
@@ -26,10 +32,20 @@ struct ModelShape
     int64_t maxSequence = 0;
     double normEps = 1e-5;
     double ropeTheta = 10000.0;
+    RopeScaling ropeScaling;
     bool tiedEmbeddings = false;
+    bool queryKeyValueBias = false;
+    bool outputBias = false;      ///< of attention's o
+    bool feedForwardBias = false; ///< of gate, up and down
+    bool queryKeyNorm = false;    ///< RMSNorm of each head of q and k, before RoPE
+    /// Tokens that each layer's attention reaches back, its own included; 0: all. Empty: all for all layers.
+    std::vector<int64_t> windows;
+    double initialStd = 0.02; ///< spread of fresh matrices
+
+    int64_t windowOf(int64_t layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
 };
 
-enum class ParameterKind { Embedding, Linear, Norm };
+using shardscope::ParameterKind;
 
 /// One parameter, as its model's author names and shapes it ([out, in] for a linear weight).
 struct ParameterShape
@@ -37,6 +53,8 @@ struct ParameterShape
     std::string name; ///< "block.3.attention.q.weight"
     std::vector<int64_t> sizes;
     ParameterKind kind = ParameterKind::Linear;
+    /// Fresh values: norms 1, biases 0, matrices normal with this spread.
+    double initialStd = 0.02;
     int64_t elements() const;
 };
 
@@ -53,14 +71,28 @@ struct UnitShape
 const std::vector<std::string> &presetNames();
 Result<ModelShape> presetShape(std::string_view name);
 
+/// Indices of a block's parameters, in their order; kAbsent where the model has none.
+struct BlockParameters
+{
+    static constexpr size_t kAbsent = ~size_t{0};
+    static constexpr size_t attentionNorm = 0, q = 1, k = 2, v = 3, o = 4, feedForwardNorm = 5, gate = 6, up = 7,
+                            down = 8;
+    size_t qBias = kAbsent, kBias = kAbsent, vBias = kAbsent, oBias = kAbsent;
+    size_t qNorm = kAbsent, kNorm = kAbsent;
+    size_t gateBias = kAbsent, upBias = kAbsent, downBias = kAbsent;
+
+    explicit BlockParameters(const ModelShape &shape);
+};
+
 /// All units in the order of the forward pass. Parameters of a block: attention_norm.weight,
-/// attention.{q,k,v,o}.weight, ffn_norm.weight, ffn.{gate,up,down}.weight. With tied embeddings the head has its norm
-/// only and uses embedding.weight.
+/// attention.{q,k,v,o}.weight, ffn_norm.weight, ffn.{gate,up,down}.weight; then, where the model has them,
+/// attention.{q,k,v}.bias, attention.o.bias, attention.{q_norm,k_norm}.weight, ffn.{gate,up,down}.bias. With tied
+/// embeddings the head has its norm only and uses embedding.weight.
 std::vector<UnitShape> unitsOf(const ModelShape &shape);
 int64_t parameterCount(const ModelShape &shape);
 
 /// Floating-point operations a trained token costs, forward and backward: 6 × (parameters without the embedding) +
-/// 12 × layers × heads × headSize × sequenceLength (PaLM, appendix B).
+/// 12 × heads × headSize × sequenceLength a layer (PaLM, appendix B), or × its window where that is shorter.
 double flopsPerToken(const ModelShape &shape, int64_t sequenceLength);
 
 } // namespace shardscope::shapes

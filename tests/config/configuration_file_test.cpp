@@ -50,7 +50,7 @@ TEST(Toml, setsWhatItNamesAndLeavesTheRest)
     EXPECT_EQ(c.optimizer.betas, (std::vector{0.0, 0.5}));
     EXPECT_TRUE(c.optimizer.noDecay.empty());
     EXPECT_EQ(c.parallel.devices, (std::vector<int64_t>{2, 3}));
-    EXPECT_FALSE(c.parallel.prefetch);
+    EXPECT_EQ(c.parallel.prefetch, Prefetch::Off);
     EXPECT_EQ(c.data.path, "C:\\x \"y\" ü");
 }
 

@@ -173,6 +173,8 @@ QString nameOf(Strategy strategy)
         return tr("Gradients and optimizer (SHARD_GRAD_OP, ZeRO-2)");
     case Strategy::None:
         return tr("None (NO_SHARD, DDP)");
+    case Strategy::Hybrid:
+        return tr("Hybrid (HYBRID_SHARD)");
     }
     Q_UNREACHABLE();
 }
