@@ -10,35 +10,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 
 namespace shardscope::files {
 
 static constexpr int64_t kAlignmentBytes = 4096; // direct I/O reads whole pages
-
-FileHandle::~FileHandle()
-{
-    if (m_descriptor >= 0)
-        ::close(m_descriptor);
-}
-
-FileHandle::FileHandle(FileHandle &&other) noexcept
-    : m_descriptor(std::exchange(other.m_descriptor, -1))
-{
-}
-
-FileHandle &FileHandle::operator=(FileHandle &&other) noexcept
-{
-    std::swap(m_descriptor, other.m_descriptor);
-    return *this;
-}
-
-static tl::unexpected<Error> writeError(const std::filesystem::path &path, int error)
-{
-    const bool full = error == ENOSPC || error == EDQUOT;
-    return fail("Can't write {}: {}.{}", path.string(), std::strerror(error),
-                full ? " Free some space, or set a smaller checkpoint.keep; the earlier checkpoints are whole." : "");
-}
 
 Result<RankFileWriter> RankFileWriter::create(const std::filesystem::path &folder, int32_t rank)
 {
@@ -50,21 +25,6 @@ Result<RankFileWriter> RankFileWriter::create(const std::filesystem::path &folde
     if (writer.m_file.get() < 0)
         return writeError(writer.m_path, errno);
     return writer;
-}
-
-static int writeAll(int descriptor, std::span<const std::byte> bytes, int64_t offsetBytes)
-{
-    while (!bytes.empty()) {
-        const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), offsetBytes);
-        if (written < 0) {
-            if (errno == EINTR)
-                continue;
-            return errno;
-        }
-        bytes = bytes.subspan(static_cast<size_t>(written));
-        offsetBytes += written;
-    }
-    return 0;
 }
 
 Result<> RankFileWriter::append(std::string bucket, std::string state, std::span<const std::byte> bytes)
@@ -106,23 +66,6 @@ Result<RankFileReader> RankFileReader::open(const std::filesystem::path &folder,
         return fail("{} has {} bytes, its manifest says {}: it was cut off or replaced. {}", reader.m_path.string(),
                     static_cast<int64_t>(status.st_size), entry.sizeBytes, kRemedy);
     return reader;
-}
-
-static int readAll(int descriptor, std::span<std::byte> bytes, int64_t offsetBytes)
-{
-    while (!bytes.empty()) {
-        const ssize_t got = ::pread(descriptor, bytes.data(), bytes.size(), offsetBytes);
-        if (got < 0) {
-            if (errno == EINTR)
-                continue;
-            return errno;
-        }
-        if (got == 0)
-            return ENODATA;
-        bytes = bytes.subspan(static_cast<size_t>(got));
-        offsetBytes += got;
-    }
-    return 0;
 }
 
 Result<> RankFileReader::read(std::string_view bucket, std::string_view state, std::span<std::byte> bytes) const

@@ -2,29 +2,10 @@
 // rank-N.bin of a checkpoint: one rank's slices, one after the other, each at a multiple of 4,096 bytes.
 #pragma once
 
+#include "core/files/file_handle.h"
 #include "core/files/manifest.h"
 
-#include <filesystem>
-#include <span>
-
 namespace shardscope::files {
-
-/// A file descriptor that closes itself.
-class FileHandle
-{
-public:
-    explicit FileHandle(int descriptor = -1)
-        : m_descriptor(descriptor)
-    {
-    }
-    ~FileHandle();
-    FileHandle(FileHandle &&other) noexcept;
-    FileHandle &operator=(FileHandle &&other) noexcept;
-    int get() const { return m_descriptor; }
-
-private:
-    int m_descriptor;
-};
 
 class RankFileWriter
 {

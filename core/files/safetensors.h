@@ -42,8 +42,8 @@ struct SafetensorsHeader
     int64_t fileBytes = 0;       ///< what the file's length must be
 };
 
-/// Reads and checks the header of a file of that length: offsets without gap or overlap, sizes that fit shape and dtype,
-/// no name twice, a header of at most 100 MB. Takes none of it on trust. `where` names the file in messages.
+/// Reads and checks the header of a file of that length: offsets without gap or overlap, sizes that fit shape and
+/// dtype, no name twice, a header of at most 100 MB. Takes none of it on trust. `where` names the file in messages.
 Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view json, int64_t fileBytes, std::string_view where);
 
 /// Opened for reading: its header is checked, its tensors are read by ranges.
