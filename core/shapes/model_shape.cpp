@@ -142,12 +142,10 @@ static UnitShape blockUnit(const ModelShape &shape, int64_t index)
 std::vector<UnitShape> unitsOf(const ModelShape &shape)
 {
     std::vector<UnitShape> units;
-    units.push_back({"embedding",
-                     UnitKind::Embedding,
-                     {{"embedding.weight",
-                        {shape.vocabulary, shape.hidden},
-                        ParameterKind::Embedding,
-                        shape.initialStd}}});
+    units.push_back(
+        {"embedding",
+         UnitKind::Embedding,
+         {{"embedding.weight", {shape.vocabulary, shape.hidden}, ParameterKind::Embedding, shape.initialStd}}});
     for (int64_t i = 0; i < shape.layers; ++i)
         units.push_back(blockUnit(shape, i));
     UnitShape head{"head", UnitKind::Head, {{"head.norm.weight", {shape.hidden}, ParameterKind::Norm}}};

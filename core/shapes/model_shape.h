@@ -16,8 +16,8 @@ namespace shardscope::shapes {
 /// Families of Hugging Face that a decoder here can be; their `model_type`s are llama, mistral, qwen2, qwen3.
 enum class ModelFamily { Llama, Mistral, Qwen2, Qwen3 };
 
-/// A Llama-shaped decoder: RMSNorm, RoPE (half-split layout), grouped-query attention, SwiGLU; with what Mistral (sliding
-/// windows), Qwen2 (biases) and Qwen3 (norms of q and k) add.
+/// A Llama-shaped decoder: RMSNorm, RoPE (half-split layout), grouped-query attention, SwiGLU; with what Mistral
+/// (sliding windows), Qwen2 (biases) and Qwen3 (norms of q and k) add.
 struct ModelShape
 {
     std::string name;
@@ -29,7 +29,8 @@ struct ModelShape
     int64_t keyValueHeads = 0;
     int64_t headSize = 0;
     int64_t ffnHidden = 0;
-    int64_t maxSequence = 0;
+    int64_t maxSequence = 0;        ///< tokens of a sequence at most
+    int64_t configuredSequence = 0; ///< max_position_embeddings where maxSequence is more; 0: the same
     double normEps = 1e-5;
     double ropeTheta = 10000.0;
     RopeScaling ropeScaling;
@@ -42,6 +43,8 @@ struct ModelShape
     std::vector<int64_t> windows;
     double initialStd = 0.02; ///< spread of fresh matrices
 
+    /// What max_position_embeddings says; maxSequence is longer where RoPE's scaling stretches it.
+    int64_t trainedSequence() const { return configuredSequence > 0 ? configuredSequence : maxSequence; }
     int64_t windowOf(int64_t layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
 };
 
