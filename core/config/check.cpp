@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 
 #include <algorithm>
 #include <set>
@@ -85,6 +86,10 @@ void Checker::checkValues()
         const auto set = setValue(copy, key, valueOf(m_run.configuration, key));
         if (!set)
             add(key.path, "{}", set.error().text);
+    }
+    for (const UnitRule &rule : m_run.configuration.units) {
+        if (const auto checked = checkRule(rule); !checked)
+            add("unit", "{}", checked.error().text);
     }
 }
 

@@ -3,12 +3,23 @@
 
 #include "core/base/file.h"
 #include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 
 #include <nlohmann/json.hpp>
 
 namespace shardscope::config {
 
 using Json = nlohmann::ordered_json;
+
+static constexpr const char *kRules = "unit";
+
+static Json toJson(const UnitRule &rule)
+{
+    Json json = Json::object();
+    for (const auto &[name, value] : valuesOf(rule))
+        std::visit([&](const auto &each) { json[std::string(name)] = each; }, value);
+    return json;
+}
 
 Json toJson(const RunConfiguration &configuration)
 {
@@ -17,6 +28,9 @@ Json toJson(const RunConfiguration &configuration)
         Json &place = json[std::string(key.section())][std::string(key.name())];
         std::visit([&](const auto &value) { place = value; }, valueOf(configuration, key));
     }
+    json[kRules] = Json::array();
+    for (const UnitRule &rule : configuration.units)
+        json[kRules].push_back(toJson(rule));
     return json;
 }
 
@@ -66,14 +80,46 @@ static Result<> setFromJson(RunConfiguration &configuration, const std::string &
     return setValue(configuration, **key, *value);
 }
 
+/// The rules of a configuration, in place of those before; each mistake as a line of its own.
+static void setRulesFromJson(RunConfiguration &configuration, const Json &json, std::string_view source,
+                             std::vector<std::string> &mistakes)
+{
+    configuration.units.clear();
+    for (size_t index = 0; index < json.size(); ++index) {
+        const auto add = [&](const std::string &text) {
+            mistakes.push_back(fmt::format("{}: unit {}: {}", source, index + 1, text));
+        };
+        if (!json[index].is_object()) {
+            add("A rule is an object with keys.");
+            continue;
+        }
+        UnitRule &rule = configuration.units.emplace_back();
+        for (const auto &[name, each] : json[index].items()) {
+            const auto key = findRuleKey(name);
+            const std::optional<Value> value = valueFrom(each);
+            if (!key)
+                add(key.error().text);
+            else if (!value)
+                add(fmt::format("{} can't be {}.", name, each.dump(-1, ' ', false, Json::error_handler_t::replace)));
+            else if (const auto set = setRuleValue(rule, **key, *value); !set)
+                add(set.error().text);
+        }
+    }
+}
+
 Result<> applyJson(RunConfiguration &configuration, const Json &json, std::string_view source)
 {
     if (!json.is_object())
         return fail("{}: a configuration is an object of sections.", source);
     std::vector<std::string> mistakes;
     for (const auto &[section, keysOfIt] : json.items()) {
-        if (!keysOfIt.is_object()) {
-            mistakes.push_back(fmt::format("{}: {} must be a section with keys.", source, section));
+        if (section == kRules ? !keysOfIt.is_array() : !keysOfIt.is_object()) {
+            mistakes.push_back(fmt::format("{}: {} must be a {}.", source, section,
+                                           section == kRules ? "list of rules" : "section with keys"));
+            continue;
+        }
+        if (section == kRules) {
+            setRulesFromJson(configuration, keysOfIt, source, mistakes);
             continue;
         }
         for (const auto &[name, value] : keysOfIt.items()) {

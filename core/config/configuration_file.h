@@ -11,13 +11,14 @@
 
 namespace shardscope::config {
 
-/// Sets what a TOML text names and leaves the rest. All its mistakes are in the message, one a line, each with
-/// source:line:column.
+/// Sets what a TOML text names and leaves the rest; its [[unit]] take the place of those before. All its mistakes are
+/// in the message, one a line, each with source:line:column.
 Result<> applyToml(RunConfiguration &configuration, std::string_view text, std::string_view source);
 
-/// {"run": {"name": …}, …}: every key, in the registry's order.
+/// {"run": {"name": …}, …, "unit": [{"match": …}, …]}: every key, in the registry's order; of a rule what it sets.
 nlohmann::ordered_json toJson(const RunConfiguration &configuration);
-/// Sets what the object names and leaves the rest. All mistakes are in the message, one a line.
+/// Sets what the object names and leaves the rest; a list of rules takes the place of the one before. All mistakes are
+/// in the message, one a line.
 Result<> applyJson(RunConfiguration &configuration, const nlohmann::ordered_json &json, std::string_view source);
 
 /// The defaults with what the file says: JSON where its name ends in .json, else TOML.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/config/configuration_file.h"
 #include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 
 #include <algorithm>
 #include <toml++/toml.h>
@@ -8,6 +9,8 @@
 namespace shardscope::config {
 
 namespace {
+
+constexpr std::string_view kRules = "unit";
 
 /// Walks a document and collects every mistake with its place.
 class TomlReader
@@ -30,6 +33,8 @@ private:
     };
 
     void readValue(const toml::key &name, const toml::node &node, const std::string &path);
+    void readRules(const toml::key &name, const toml::node &node);
+    void readRule(const toml::table &table);
     void add(const toml::source_region &place, std::string text)
     {
         m_mistakes.push_back({place.begin, std::move(text)});
@@ -86,13 +91,45 @@ void TomlReader::readTable(const toml::table &table, const std::string &prefix)
     for (const auto &[name, node] : table) {
         const std::string path = prefix + std::string(name.str());
         const toml::table *inner = node.as_table();
-        if (inner && inner->empty() && !isSection(path))
+        if (path == kRules)
+            readRules(name, node);
+        else if (inner && inner->empty() && !isSection(path))
             add(name.source(), fmt::format("Unknown section [{}].", path));
         else if (inner)
             readTable(*inner, path + ".");
         else
             readValue(name, node, path);
     }
+}
+
+/// A list of rules takes the place of the one before: the last match wins, so lists don't mix.
+void TomlReader::readRules(const toml::key &name, const toml::node &node)
+{
+    const toml::array *rules = node.as_array();
+    const bool isList = rules && std::ranges::all_of(*rules, [](const toml::node &rule) { return rule.is_table(); });
+    if (!isList)
+        return add(name.source(), "unit is a list of rules: write [[unit]].");
+    m_configuration.units.clear();
+    for (const toml::node &rule : *rules)
+        readRule(*rule.as_table());
+}
+
+void TomlReader::readRule(const toml::table &table)
+{
+    if (table.empty())
+        return add(table.source(), "This [[unit]] says nothing: give it a match.");
+    UnitRule rule;
+    for (const auto &[name, node] : table) {
+        const auto key = findRuleKey(name.str());
+        const std::optional<Value> value = valueFrom(node);
+        if (!key)
+            add(name.source(), key.error().text);
+        else if (!value)
+            add(node.source(), fmt::format("{} can't be a table or a time.", name.str()));
+        else if (const auto set = setRuleValue(rule, **key, *value); !set)
+            add(node.source(), set.error().text);
+    }
+    m_configuration.units.push_back(std::move(rule));
 }
 
 void TomlReader::readValue(const toml::key &name, const toml::node &node, const std::string &path)

@@ -77,7 +77,7 @@ TEST(Toml, refusesWhatIsNoConfiguration)
     EXPECT_THAT(mistakesOf("[train]\nsteps = 5.0"), HasSubstr("train.steps can't be 5"));
     EXPECT_THAT(mistakesOf("[optimizer]\nbetas = [0.9, \"x\"]"), HasSubstr("optimizer.betas takes 2 numbers"));
     EXPECT_THAT(mistakesOf("[train.steps]\nx = 1"), HasSubstr("Unknown key train.steps.x"));
-    EXPECT_THAT(mistakesOf("[[unit]]\nmatch = \"*\""), HasSubstr("Unknown key unit"));
+    EXPECT_THAT(mistakesOf("[[units]]\nmatch = \"*\""), HasSubstr("Unknown key units"));
     EXPECT_EQ(mistakesOf("[train]\n"), "");
 }
 
