@@ -2,6 +2,7 @@
 #include "core/run/run_folder.h"
 
 #include "core/base/text.h"
+#include "core/run/run_pointer.h"
 
 #include <algorithm>
 #include <charconv>
@@ -171,11 +172,8 @@ std::string defaultRunName(std::string_view model, int64_t ranks, int64_t nowNs)
 static std::vector<std::string> runNames(const fs::path &runs)
 {
     std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator entry(runs, error), end; !error && entry != end; entry.increment(error)) {
-        if (RunFolder(entry->path()).looksLikeRun())
-            names.push_back(entry->path().filename().string());
-    }
+    for (const ListedRun &run : runsIn(runs))
+        names.push_back(run.name);
     return names;
 }
 
@@ -185,9 +183,8 @@ Result<RunFolder> findRun(std::string_view nameOrPath, const fs::path &runs)
         return fail("The name of the run is empty. Runs are in {}.", runs.string());
     const bool isPath = nameOrPath.find('/') != std::string_view::npos || nameOrPath == "." || nameOrPath == "..";
     if (!isPath) {
-        const RunFolder named(runs / nameOrPath);
-        if (named.looksLikeRun())
-            return named;
+        if (auto named = runNamed(runs, std::string(nameOrPath)))
+            return named->folder;
     }
     std::error_code error;
     const fs::path path = fs::absolute(nameOrPath, error).lexically_normal();

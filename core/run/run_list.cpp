@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/run/run_list.h"
 
+#include "core/run/run_pointer.h"
+
 #include <algorithm>
 
 namespace fs = std::filesystem;
@@ -9,7 +11,7 @@ namespace shardscope::run {
 
 std::string RunSummary::shownName() const
 {
-    return notes.shownName.empty() ? folder.name() : notes.shownName;
+    return notes.shownName.empty() ? name : notes.shownName;
 }
 
 RunSummary summarize(const RunFolder &folder, int64_t nowNs)
@@ -29,16 +31,14 @@ RunSummary summarize(const RunFolder &folder, int64_t nowNs)
 std::vector<RunSummary> listRuns(const fs::path &runs, int64_t nowNs)
 {
     std::vector<RunSummary> all;
-    std::error_code error;
-    for (fs::directory_iterator entry(runs, error), end; !error && entry != end; entry.increment(error)) {
-        const RunFolder folder(entry->path());
-        if (folder.looksLikeRun())
-            all.push_back(summarize(folder, nowNs));
+    for (const ListedRun &run : runsIn(runs)) {
+        all.push_back(summarize(run.folder, nowNs));
+        all.back().name = run.name;
     }
     std::sort(all.begin(), all.end(), [](const RunSummary &a, const RunSummary &b) {
         if (a.status.startedNs != b.status.startedNs)
             return a.status.startedNs > b.status.startedNs;
-        return a.folder.name() < b.folder.name();
+        return a.name < b.name;
     });
     return all;
 }

@@ -2,7 +2,7 @@
 #include "core/base/file.h"
 #include "core/run/run_record.h"
 #include "core/run/user_notes.h"
-#include "tests/run/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include "core/run/run_list.h"
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
-#include "tests/run/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
