@@ -5,6 +5,7 @@
 #include "core/config/configuration_file.h"
 #include "core/config/registry.h"
 #include "core/shapes/known_models.h"
+#include "core/shapes/unit_plan.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -88,6 +89,8 @@ Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &envir
     setup.run = std::move(*run);
     setup.shape = std::move(*shape);
     setup.shape.tiedEmbeddings = configuration->model.tieEmbeddings;
+    if (auto plan = shapes::planOf(shapes::unitsOf(setup.shape), setup.run.configuration, environment.worldSize); !plan)
+        return tl::unexpected(plan.error());
     setup.threads = threadsOf(facts, environment);
     chooseDevice(setup, facts, environment);
     data::DatasetOptions options;

@@ -137,8 +137,8 @@ Result<> RankRun::openDevice()
     if (!communicator)
         return tl::unexpected(communicator.error());
     m_communicator = std::move(*communicator);
-    m_decoder = std::make_unique<model::Decoder>(m_setup.shape, engine::EngineOptions::from(m_setup.run.configuration),
-                                                 *m_communicator, *m_recorder);
+    m_decoder = std::make_unique<model::Decoder>(m_setup.shape, m_setup.run.configuration, *m_communicator,
+                                                 *m_recorder);
     m_recorder->onUnits(m_decoder->engine().unitInfos());
     return {};
 }

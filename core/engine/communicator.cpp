@@ -6,8 +6,10 @@
 #include "core/engine/gloo_exchange.h"
 
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <c10/core/ScalarType.h>
 #include <chrono>
+#include <numeric>
 #include <random>
 #include <spdlog/spdlog.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -60,7 +62,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Options &option
     if (options.worldSize > 1 && !options.store)
         return fail("Rank {} of {} was given no store to meet the other ranks in.", options.rank, options.worldSize);
     try {
-        std::unique_ptr<Communicator> communicator(new Communicator(options, observer));
+        std::vector<int32_t> members(static_cast<size_t>(options.worldSize));
+        std::iota(members.begin(), members.end(), 0);
+        std::unique_ptr<Communicator> communicator(
+            new Communicator(options, observer, CommunicationLane::create(options.device), std::move(members)));
         if (options.worldSize > 1)
             communicator->connect();
         return communicator;
@@ -70,15 +75,48 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Options &option
     }
 }
 
-Communicator::Communicator(const Options &options, observe::Observer &observer)
+Communicator::Communicator(const Options &options, observe::Observer &observer, std::shared_ptr<CommunicationLane> lane,
+                           std::vector<int32_t> members)
     : m_options(options)
     , m_observer(observer)
-    , m_lane(CommunicationLane::create(options.device))
+    , m_lane(std::move(lane))
+    , m_members(std::move(members))
 {
+}
+
+std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int> &members)
+{
+    Options options = m_options;
+    options.worldSize = static_cast<int>(members.size());
+    const auto own = std::ranges::find(members, rank());
+    TORCH_CHECK(own != members.end(), "rank ", rank(), " is no member of the group that it is to make");
+    options.rank = static_cast<int>(own - members.begin());
+    std::vector<int32_t> global;
+    for (const int member : members)
+        global.push_back(m_members[static_cast<size_t>(member)]);
+    std::unique_ptr<Communicator> group(new Communicator(options, m_observer, m_lane, std::move(global)));
+    group->m_parent = this;
+    {
+        const std::lock_guard lock(m_mutex);
+        m_subgroups.push_back(group.get());
+    }
+    if (options.worldSize > 1)
+        group->connect();
+    return group;
+}
+
+/// Of its own for each group: the members are its name.
+std::string Communicator::storePrefix() const
+{
+    return fmt::format("{}/{}", kStorePrefix, fmt::join(m_members, "-"));
 }
 
 Communicator::~Communicator()
 {
+    if (m_parent) {
+        const std::lock_guard lock(m_parent->m_mutex);
+        std::erase(m_parent->m_subgroups, this);
+    }
     // Waits for the other ranks to finish theirs; after an abort, or without a connection, nobody would come.
     if (!m_connected || m_aborted)
         return;
@@ -91,7 +129,7 @@ Communicator::~Communicator()
 
 void Communicator::connect()
 {
-    const auto store = c10::make_intrusive<c10d::PrefixStore>(kStorePrefix, m_options.store);
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(storePrefix(), m_options.store);
     if (rank() == 0)
         store->set("uid", newUid());
     const std::vector<uint8_t> uid = store->get("uid");
@@ -109,8 +147,7 @@ void Communicator::connect()
     info.uid = std::string(uid.begin(), uid.end());
     info.backend = device().is_cuda() ? "nccl" : "gloo";
     info.rankInIt = rank();
-    for (int32_t member = 0; member < worldSize(); ++member)
-        info.members.push_back(member);
+    info.members = m_members;
     m_communicator = m_observer.onCommunicator(info);
     // NCCL connects at the first call: make it here, so that what prevents it is told here.
     barrier();
@@ -279,6 +316,9 @@ void Communicator::abort()
     m_aborted = true;
     if (m_group)
         m_group->abort();
+    const std::lock_guard lock(m_mutex);
+    for (Communicator *group : m_subgroups)
+        group->abort();
 }
 
 } // namespace shardscope::engine

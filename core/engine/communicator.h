@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -68,6 +69,10 @@ public:
     /// Connects all ranks; tells the observer of the process group.
     static Result<std::unique_ptr<Communicator>> create(const Options &options, observe::Observer &observer);
     ~Communicator();
+    /// A process group of some of this one's ranks, in ascending order, this one among them; its collectives run in the
+    /// same queue. The members call it alike, and nobody else need. Throws where they can't connect. This must outlive
+    /// it.
+    std::unique_ptr<Communicator> subgroup(const std::vector<int> &members);
 
     int rank() const { return m_options.rank; }
     int worldSize() const { return m_options.worldSize; }
@@ -83,12 +88,14 @@ public:
     /// Returns when all ranks have come here.
     void barrier();
 
-    /// Breaks off what waits for another rank (from any thread), so that this process can end.
+    /// Breaks off what waits for another rank (from any thread), subgroups included, so that this process can end.
     void abort();
 
 private:
-    Communicator(const Options &options, observe::Observer &observer);
+    Communicator(const Options &options, observe::Observer &observer, std::shared_ptr<CommunicationLane> lane,
+                 std::vector<int32_t> members);
     void connect();
+    std::string storePrefix() const;
     /// Reports the collective, and enqueues prepare() and transfer() with what the backend needs for its report.
     Pending enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
                     std::function<void()> transfer);
@@ -97,10 +104,14 @@ private:
     Options m_options;
     observe::Observer &m_observer;
     c10::intrusive_ptr<c10d::Backend> m_group;
-    std::unique_ptr<CommunicationLane> m_lane;
+    std::shared_ptr<CommunicationLane> m_lane;
+    std::vector<int32_t> m_members; ///< global ranks
     int32_t m_communicator = 0;
     int64_t m_sequence = 0;
     bool m_connected = false;
+    Communicator *m_parent = nullptr;
+    std::mutex m_mutex; ///< guards m_subgroups
+    std::vector<Communicator *> m_subgroups;
     std::atomic<bool> m_aborted = false;
 };
 

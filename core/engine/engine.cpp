@@ -4,16 +4,15 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace shardscope::engine {
 
 EngineOptions EngineOptions::from(const config::RunConfiguration &configuration)
 {
     EngineOptions options;
-    options.strategy = configuration.parallel.strategy;
     options.compute = configuration.precision.compute;
-    options.prefetch = configuration.parallel.prefetch != Prefetch::Off;
-    options.forwardPrefetch = configuration.parallel.forwardPrefetch;
     options.optimizer = configuration.optimizer.kind;
     if (configuration.optimizer.betas.size() == 2) {
         options.beta1 = configuration.optimizer.betas[0];
@@ -26,28 +25,28 @@ EngineOptions EngineOptions::from(const config::RunConfiguration &configuration)
     return options;
 }
 
-Engine::Engine(std::vector<shapes::UnitShape> units, EngineOptions options, Communicator &communicator,
-               observe::Observer &observer)
+Engine::Engine(shapes::ModelPlan plan, EngineOptions options, Communicator &communicator, observe::Observer &observer)
     : m_options(std::move(options))
+    , m_plan(std::move(plan))
     , m_communicator(communicator)
     , m_observer(observer)
+    , m_groups(communicator)
 {
     const at::NoGradGuard noGrad;
-    for (const shapes::UnitShape &shape : units) {
-        m_units.push_back(std::make_unique<ShardedUnit>());
-        m_units.back()->index = static_cast<observe::UnitIndex>(m_units.size() - 1);
-        setUpUnit(*m_units.back(), shape);
-    }
+    TORCH_CHECK(m_plan.worldSize == communicator.worldSize(), "the plan is for ", m_plan.worldSize, " ranks, not for ",
+                communicator.worldSize());
+    for (const shapes::UnitPlan &unit : m_plan.units)
+        setUpUnit(unit);
     assignSlots();
 }
 
 Engine::~Engine()
 {
-    // Work in the queue reads and writes the units' buffers.
-    for (const auto &unit : m_units) {
+    // Work in the queue reads and writes the buckets' buffers.
+    for (const Bucket &bucket : m_buckets) {
         try {
-            unit->gathering.wait();
-            unit->reducing.wait();
+            bucket.gathering.wait();
+            bucket.reducing.wait();
         } catch (const std::exception &) {
             // Whoever waited for it before was told; here it only has to be over.
         }
@@ -64,6 +63,12 @@ at::TensorOptions Engine::fp32() const
     return at::TensorOptions(device()).dtype(at::kFloat);
 }
 
+/// What is frozen needs no more digits than products use.
+at::ScalarType Engine::masterType(const Bucket &bucket) const
+{
+    return bucket.frozen ? computeType() : at::kFloat;
+}
+
 at::Tensor Engine::allocate(int64_t elements, const at::TensorOptions &options, MemoryCategory category,
                             observe::UnitIndex unit, bool zero)
 {
@@ -71,65 +76,136 @@ at::Tensor Engine::allocate(int64_t elements, const at::TensorOptions &options, 
     return zero ? at::zeros({elements}, options) : at::empty({elements}, options);
 }
 
-void Engine::setUpUnit(ShardedUnit &unit, const shapes::UnitShape &shape)
+/// A unit's first bucket goes by the unit's own index where no rule sets it apart.
+void Engine::setUpUnit(const shapes::UnitPlan &plan)
 {
-    unit.kind = shape.kind;
-    unit.layout = layOut(shape, m_communicator.worldSize());
-    unit.held = m_options.strategy == Strategy::None ? ElementRange{0, unit.layout.paddedElements}
-                                                     : unit.layout.sliceOf(m_communicator.rank());
-    unit.decay = decayRanges(unit.layout, m_options.noDecay);
-    unit.master_S = allocate(unit.held.size(), fp32(), MemoryCategory::Parameters, unit.index, true);
-    if (m_options.strategy == Strategy::None && m_options.compute == Precision::Bf16) {
-        unit.resident_G = allocate(unit.layout.paddedElements, fp32().dtype(at::kBFloat16), MemoryCategory::Parameters,
-                                   unit.index, true);
+    Unit unit;
+    unit.index = static_cast<observe::UnitIndex>(m_units.size());
+    unit.name = plan.shape.name;
+    unit.kind = plan.shape.kind;
+    unit.settings = plan.settings;
+    unit.parameters.resize(plan.shape.parameters.size());
+    observe::UnitIndex apart = static_cast<observe::UnitIndex>(m_plan.units.size());
+    for (const Bucket &bucket : m_buckets)
+        apart = std::max(apart, bucket.index + 1);
+    for (const shapes::BucketPlan &part : plan.buckets) {
+        Bucket bucket;
+        bucket.index = part.name == unit.name ? unit.index : apart++;
+        bucket.kind = unit.kind;
+        shapes::UnitShape shape{part.name, unit.kind, {}};
+        for (const size_t parameter : part.parameters) {
+            unit.parameters[parameter] = {m_buckets.size(), shape.parameters.size()};
+            shape.parameters.push_back(plan.shape.parameters[parameter]);
+        }
+        bucket.layout = layOut(shape, m_communicator.worldSize());
+        bucket.frozen = part.frozen;
+        bucket.wrapped = part.wrapped;
+        place(bucket, part.settings);
+        setUpBucket(bucket);
+        unit.buckets.push_back(m_buckets.size());
+        m_buckets.push_back(std::move(bucket));
     }
+    m_units.push_back(std::move(unit));
 }
 
-/// Blocks share two slots: the one that computes and the one that is on its way. Embedding and head are another size,
-/// and one slot serves both, because the block between them parts their uses.
+/// Which part of the bucket is this rank's: of the N ÷ g ranks that hold the same slices each owns another one.
+void Engine::place(Bucket &bucket, const shapes::BucketSettings &settings)
+{
+    bucket.settings = settings;
+    bucket.groups = m_groups.of(settings);
+    const int64_t ranks = m_communicator.worldSize();
+    const ElementRange slices = heldSlices(m_communicator.rank(), ranks, settings.shardGroup);
+    bucket.held = {slices.begin * bucket.layout.sliceElements, slices.end * bucket.layout.sliceElements};
+    bucket.owned = bucket.layout.sliceOf(slices.begin + m_communicator.rank() / settings.shardGroup);
+}
+
+void Engine::setUpBucket(Bucket &bucket)
+{
+    bucket.decay = decayRanges(bucket.layout, m_options.noDecay);
+    bucket.master_S =
+        allocate(bucket.held.size(), fp32().dtype(masterType(bucket)), MemoryCategory::Parameters, bucket.index, true);
+    refreshResident(bucket);
+}
+
+/// Blocks share slots: one for what computes and one for each gather that may be on its way; and so do the buckets that
+/// rules set apart in them, each kind among its own. Embedding and head are another size, and one slot serves both,
+/// because the block between them parts their uses.
 void Engine::assignSlots()
 {
-    int64_t block = 0;
-    int64_t edge = 0;
-    for (const auto &unit : m_units) {
-        int64_t &largest = unit->kind == UnitKind::Block ? block : edge;
-        largest = std::max(largest, unit->layout.paddedElements);
-    }
-    for (const auto &unit : m_units) {
-        const bool isSmall = 2 * unit->layout.paddedElements < edge;
-        if (unit->kind == UnitKind::Block) {
-            unit->slotElements = block;
-            unit->slotLimit = 2;
-        } else {
-            unit->slotElements = isSmall ? unit->layout.paddedElements : edge;
-            unit->slotLimit = 1;
+    m_slots.reset();
+    std::map<size_t, std::vector<Bucket *>> ofBlocks; // by the bucket's place in its unit
+    std::vector<Bucket *> edges;
+    int64_t largestEdge = 0;
+    for (const Unit &unit : m_units) {
+        for (size_t i = 0; i < unit.buckets.size(); ++i) {
+            Bucket &bucket = m_buckets[unit.buckets[i]];
+            if (unit.kind == UnitKind::Block) {
+                ofBlocks[i].push_back(&bucket);
+            } else {
+                edges.push_back(&bucket);
+                largestEdge = std::max(largestEdge, bucket.layout.paddedElements);
+            }
         }
     }
-    // Where a block is as large as an edge, their classes are one and need the slots of both.
-    if (block == edge) {
-        for (const auto &unit : m_units)
-            unit->slotLimit = unit->slotElements == block ? 3 : unit->slotLimit;
+    const auto ahead = static_cast<size_t>(m_plan.pass.prefetchDepth);
+    for (const auto &[place, buckets] : ofBlocks) {
+        int64_t largest = 0;
+        bool wrapped = true;
+        for (const Bucket *bucket : buckets) {
+            largest = std::max(largest, bucket->layout.paddedElements);
+            wrapped = wrapped && bucket->wrapped;
+        }
+        const size_t slotClass = m_slots.addClass(largest, wrapped ? 1 : 1 + ahead);
+        for (Bucket *bucket : buckets)
+            bucket->slotClass = slotClass;
+    }
+    const size_t edgeClass = m_slots.addClass(largestEdge, 1);
+    std::set<observe::UnitIndex> served; // units with a bucket in the edges' class
+    for (Bucket *bucket : edges) {
+        const bool isSmall = 2 * bucket->layout.paddedElements < largestEdge;
+        const bool isFirst = !isSmall && served.insert(unitOf(*bucket)).second;
+        bucket->slotClass = isFirst ? edgeClass : m_slots.addClass(bucket->layout.paddedElements, 1);
     }
 }
 
-const BucketLayout &Engine::layout(observe::UnitIndex index) const
+observe::UnitIndex Engine::unitOf(const Bucket &bucket) const
 {
-    return unit(index).layout;
+    const auto index = static_cast<size_t>(&bucket - m_buckets.data());
+    const auto holds = [&](const Unit &unit) { return std::ranges::find(unit.buckets, index) != unit.buckets.end(); };
+    return std::ranges::find_if(m_units, holds)->index;
+}
+
+bool Engine::trains(observe::UnitIndex unit) const
+{
+    return std::ranges::any_of(unitAt(unit).buckets, [&](size_t bucket) { return !m_buckets[bucket].frozen; });
 }
 
 std::vector<observe::UnitInfo> Engine::unitInfos() const
 {
-    std::vector<observe::UnitInfo> infos;
-    for (const auto &unit : m_units) {
-        observe::UnitInfo info;
-        info.name = unit->layout.name;
-        info.kind = unit->kind;
-        info.ordinal = unit->index;
-        info.parameters = unit->layout.elements();
-        info.parameterBytes = info.parameters * static_cast<int64_t>(c10::elementSize(computeType()));
-        info.shardBytes = unit->held.size() * static_cast<int64_t>(sizeof(float));
-        info.paddingBytes = unit->layout.paddingElements() * static_cast<int64_t>(sizeof(float));
-        infos.push_back(std::move(info));
+    size_t count = m_units.size();
+    for (const Bucket &bucket : m_buckets)
+        count = std::max(count, static_cast<size_t>(bucket.index) + 1);
+    std::vector<observe::UnitInfo> infos(count);
+    for (const Unit &unit : m_units) {
+        observe::UnitInfo &info = infos[static_cast<size_t>(unit.index)];
+        info.name = unit.name;
+        info.kind = unit.kind;
+        info.ordinal = unit.index;
+        for (const size_t index : unit.buckets) {
+            const Bucket &bucket = m_buckets[index];
+            observe::UnitInfo &own = infos[static_cast<size_t>(bucket.index)];
+            if (bucket.index != unit.index) {
+                own.name = bucket.layout.name;
+                own.kind = unit.kind;
+                own.ordinal = unit.index;
+                own.parent = unit.index;
+            }
+            const auto masterBytes = static_cast<int64_t>(c10::elementSize(masterType(bucket)));
+            own.parameters = bucket.layout.elements();
+            own.parameterBytes = own.parameters * static_cast<int64_t>(c10::elementSize(computeType()));
+            own.shardBytes = bucket.held.size() * masterBytes;
+            own.paddingBytes = bucket.layout.paddingElements() * masterBytes;
+        }
     }
     return infos;
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "core/config/run_configuration.h"
+#include "core/engine/bucket.h"
 #include "core/engine/communicator.h"
-#include "core/engine/flat_layout.h"
-#include "core/engine/sharded_unit.h"
+#include "core/engine/process_groups.h"
+#include "core/engine/slot_pool.h"
 #include "core/engine/step_scalars.h"
 #include "core/observe/observer.h"
+#include "core/shapes/unit_plan.h"
 
 #include <deque>
 #include <initializer_list>
@@ -17,12 +19,10 @@
 
 namespace shardscope::engine {
 
+/// What is fixed for a run beside its plan.
 struct EngineOptions
 {
-    Strategy strategy = Strategy::Full;
     Precision compute = Precision::Fp32;
-    bool prefetch = true;        ///< gather ahead in backward
-    bool forwardPrefetch = true; ///< gather ahead in forward
     OptimizerKind optimizer = OptimizerKind::AdamW;
     double beta1 = 0.9;
     double beta2 = 0.95;
@@ -35,20 +35,22 @@ struct EngineOptions
 };
 
 /// One state ("master", "exp_avg", "exp_avg_sq", "momentum") of one bucket as this rank holds it: what a checkpoint
-/// writes and reads. data_S is the live tensor (fp32, flat): reading a checkpoint copies into it.
+/// writes and reads. data_S is the live flat tensor: reading a checkpoint copies into it. Masters and moments are fp32;
+/// a frozen bucket's master is in the compute dtype.
 struct StateShard
 {
     observe::UnitIndex unit = observe::kNoUnit;
     std::string state;
     const BucketLayout *layout = nullptr;
-    ElementRange held;  ///< of the bucket, in data_S: this rank's slice, or all of it under `none`
-    ElementRange owned; ///< of the bucket: what this rank writes (its slice under every strategy), inside `held`
+    ElementRange held;  ///< of the bucket, in data_S: this rank's group's part, or all of it under `none`
+    ElementRange owned; ///< of the bucket, inside `held`: what this rank writes; all ranks' together are the bucket
     at::Tensor data_S;
 
     at::Tensor ownedData() const { return data_S.narrow(0, owned.begin - held.begin, owned.size()); }
 };
 
-/// The sharding engine: flat masters, gathers, gradients, reductions and the optimizer of a model's units.
+/// The sharding engine: flat masters, gathers, gradients, reductions and the optimizer of a model's units, each of
+/// which is one bucket or several that are sharded in ways of their own.
 ///
 /// The model's side of a pass, unit by unit: acquire() → views by parameter() → compute → release(); in backward also
 /// gradient() for each parameter and reduce() once the unit's gradients are complete. beginPass()/endPass() bracket it.
@@ -56,8 +58,7 @@ struct StateShard
 class Engine
 {
 public:
-    Engine(std::vector<shapes::UnitShape> units, EngineOptions options, Communicator &communicator,
-           observe::Observer &observer);
+    Engine(shapes::ModelPlan plan, EngineOptions options, Communicator &communicator, observe::Observer &observer);
     ~Engine();
 
     // --- What there is
@@ -66,10 +67,20 @@ public:
     observe::Observer &observer() { return m_observer; }
     at::Device device() const { return m_communicator.device(); }
     at::ScalarType computeType() const;
+    const shapes::ModelPlan &plan() const { return m_plan; }
     int64_t unitCount() const { return static_cast<int64_t>(m_units.size()); }
-    const BucketLayout &layout(observe::UnitIndex unit) const;
-    /// In the order of the forward pass; the index is the UnitIndex of spans, collectives and memory tags.
+    const shapes::UnitSettings &settings(observe::UnitIndex unit) const { return unitAt(unit).settings; }
+    /// Whether any of the unit's parameters is trained.
+    bool trains(observe::UnitIndex unit) const;
+    /// In the order of the units; a unit that is one bucket has the bucket's index.
+    const std::vector<Bucket> &buckets() const { return m_buckets; }
+    /// Units in the order of the forward pass, then buckets that a rule sets apart, with their unit as parent. The
+    /// index is the UnitIndex of spans, collectives and memory tags.
     std::vector<observe::UnitInfo> unitInfos() const;
+
+    /// Takes the settings of another plan of the same units and buckets (shapes::replanned()), keeping all values to
+    /// the bit. Between two steps, on all ranks alike. One bucket's state at a time exists twice.
+    void reconfigure(const shapes::ModelPlan &plan);
 
     // --- Weights
     /// Normal with std 0.02 (norms: 1), each parameter from a generator of (seed, its ordinal): the same weights at
@@ -88,8 +99,9 @@ public:
     void beginPass(PassKind kind, bool lastMicroBatch);
     /// What the forward of this pass counts as: `forward` in training, `validate` in an evaluation.
     Phase forwardPhase() const { return m_pass == PassKind::Evaluate ? Phase::Validate : Phase::Forward; }
-    /// Makes the unit's parameters whole, and enqueues the gathers of `next` ahead of what the caller computes with
-    /// this one (as far as slots are free). Not inside a compute span: on the CPU it waits.
+    /// Makes the unit's parameters whole, and enqueues the gathers of `next` (and as many behind the last of them as
+    /// the depth of prefetching says) ahead of what the caller computes with this one, as far as slots are free and the
+    /// limit allows. Not inside a compute span: on the CPU it waits.
     void acquire(observe::UnitIndex unit, Phase phase, std::initializer_list<observe::UnitIndex> next = {});
     /// A view of the gathered parameter in the compute dtype; valid between acquire() and release().
     at::Tensor parameter(observe::UnitIndex unit, size_t index) const;
@@ -100,7 +112,7 @@ public:
     void release(observe::UnitIndex unit, bool needAgain = false);
 
     /// Where the unit's fp32 gradient goes. accumulate: it already holds something that must stay; else every element
-    /// of the parameter must be written.
+    /// of the parameter must be written. grad is undefined where the parameter is frozen: nothing is to be computed.
     struct GradientPlace
     {
         at::Tensor grad;
@@ -132,35 +144,88 @@ public:
     /// After the tensors of stateShards() were overwritten: takes the count of steps and refreshes what is derived.
     void stateRestored(int64_t optimizerSteps);
 
+    /// The caller uses these parameters of an acquired unit until endPart(): gathers those of them that are wrapped.
+    void beginPart(observe::UnitIndex unit, size_t first, size_t count, Phase phase);
+    void endPart(observe::UnitIndex unit, size_t first, size_t count);
+
 private:
-    ShardedUnit &unit(observe::UnitIndex index) { return *m_units[static_cast<size_t>(index)]; }
-    const ShardedUnit &unit(observe::UnitIndex index) const { return *m_units[static_cast<size_t>(index)]; }
+    Unit &unitAt(observe::UnitIndex unit) { return m_units[static_cast<size_t>(unit)]; }
+    const Unit &unitAt(observe::UnitIndex unit) const { return m_units[static_cast<size_t>(unit)]; }
+    Bucket &bucketOf(observe::UnitIndex unit, size_t parameter)
+    {
+        return m_buckets[unitAt(unit).parameters[parameter].bucket];
+    }
+    const Bucket &bucketOf(observe::UnitIndex unit, size_t parameter) const
+    {
+        return m_buckets[unitAt(unit).parameters[parameter].bucket];
+    }
+    const ParameterPlace &placeOf(observe::UnitIndex unit, size_t parameter) const;
+    std::pair<int64_t, int64_t> fusedSize(observe::UnitIndex unit, size_t first, size_t count) const;
     at::TensorOptions fp32() const;
-    bool isSharded() const { return m_options.strategy != Strategy::None && m_communicator.worldSize() > 1; }
-    void setUpUnit(ShardedUnit &unit, const shapes::UnitShape &shape);
+    at::ScalarType masterType(const Bucket &bucket) const;
+    void setUpUnit(const shapes::UnitPlan &plan);
+    void setUpBucket(Bucket &bucket);
+    void place(Bucket &bucket, const shapes::BucketSettings &settings);
     void assignSlots();
+    observe::UnitIndex unitOf(const Bucket &bucket) const;
     at::Tensor allocate(int64_t elements, const at::TensorOptions &options, MemoryCategory category,
                         observe::UnitIndex unit, bool zero = false);
-    bool startGather(ShardedUnit &unit, Phase phase);
-    void freeGathered(ShardedUnit &unit);
-    at::Tensor &gradientBuffer(ShardedUnit &unit);
-    void clearPadding(const ShardedUnit &unit, const at::Tensor &buffer_G);
+    bool startGather(Unit &unit, Phase phase);
+    bool startGather(Bucket &bucket, Phase phase);
+    void gatherAhead(std::span<const observe::UnitIndex> next, Phase phase);
+    bool gatherIsWithinLimit(const Unit &unit) const;
+    void waitForGather(Bucket &bucket, Phase phase);
+    void freeGathered(Bucket &bucket);
+    void keepPart(Bucket &bucket);
+    at::Tensor &gradientBuffer(Bucket &bucket);
+    void clearPadding(const Bucket &bucket, const at::Tensor &buffer_G);
+    void completeGradient(Bucket &bucket);
+    void reduce(Bucket &bucket);
     void drainReductions(size_t keep);
     void ensureMoments();
-    void updateUnit(ShardedUnit &unit, double learningRate, const at::Tensor &clip);
-    void storeParameter(ShardedUnit &unit, const ParameterPlace &place, const at::Tensor &value);
-    void refreshResident(ShardedUnit &unit);
+    void updateBucket(Bucket &bucket, double learningRate, const at::Tensor &clip);
+    void storeParameter(Bucket &bucket, const ParameterPlace &place, const at::Tensor &value);
+    void refreshResident(Bucket &bucket);
+    void redistribute(Bucket &bucket, const shapes::BucketSettings &settings);
+    Bucket *find(std::string_view parameter, const ParameterPlace **place);
     Result<at::Tensor> gatherFlat(std::string_view name, bool gradient);
 
     EngineOptions m_options;
+    shapes::ModelPlan m_plan;
     Communicator &m_communicator;
     observe::Observer &m_observer;
-    std::vector<std::unique_ptr<ShardedUnit>> m_units;
+    ProcessGroups m_groups;
+    std::vector<Unit> m_units;
+    std::vector<Bucket> m_buckets;
     SlotPool m_slots;
-    std::deque<ShardedUnit *> m_reducing;
+    std::deque<Bucket *> m_reducing;
     int64_t m_optimizerSteps = 0;
     PassKind m_pass = PassKind::Train;
     bool m_lastMicroBatch = true;
+    std::vector<observe::UnitIndex> m_gatherAfter; ///< what `post` gathers once the unit at hand is computed
+};
+
+/// beginPart() and endPart() for the length of a C++ scope.
+class PartScope
+{
+public:
+    PartScope(Engine &engine, observe::UnitIndex unit, size_t first, size_t count, Phase phase)
+        : m_engine(engine)
+        , m_unit(unit)
+        , m_first(first)
+        , m_count(count)
+    {
+        engine.beginPart(unit, first, count, phase);
+    }
+    ~PartScope() { m_engine.endPart(m_unit, m_first, m_count); }
+    PartScope(const PartScope &) = delete;
+    PartScope &operator=(const PartScope &) = delete;
+
+private:
+    Engine &m_engine;
+    observe::UnitIndex m_unit;
+    size_t m_first;
+    size_t m_count;
 };
 
 } // namespace shardscope::engine

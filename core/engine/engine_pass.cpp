@@ -1,103 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass: gathers, gradients and their reductions.
 #include "core/engine/engine.h"
 
 #include <ATen/ATen.h>
-#include <numeric>
 
 namespace shardscope::engine {
-
-/// Reductions that may be in flight while the next unit's backward writes its gradient: each holds 4 bytes a parameter.
-static constexpr size_t kReductionsInFlight = 1;
 
 void Engine::beginPass(PassKind kind, bool lastMicroBatch)
 {
     m_pass = kind;
     m_lastMicroBatch = lastMicroBatch;
-    for (const auto &unit : m_units)
-        unit->written.assign(unit->layout.parameters.size(), false);
+    for (Bucket &bucket : m_buckets)
+        bucket.written.assign(bucket.layout.parameters.size(), false);
+    for (Unit &unit : m_units)
+        unit.inBackward = false;
 }
 
-/// False where no slot is free.
-bool Engine::startGather(ShardedUnit &unit, Phase phase)
+/// All that is gathered with the unit. False where no slot is free.
+bool Engine::startGather(Unit &unit, Phase phase)
 {
-    if (unit.gathered_G.defined())
+    bool all = true;
+    for (const size_t index : unit.buckets) {
+        Bucket &bucket = m_buckets[index];
+        all = (bucket.wrapped || startGather(bucket, phase)) && all;
+    }
+    return all;
+}
+
+bool Engine::startGather(Bucket &bucket, Phase phase)
+{
+    if (bucket.gathered_G.defined())
         return true;
-    const bool isWhole = unit.held.size() == unit.layout.paddedElements;
-    if (unit.resident_G.defined() || (isWhole && computeType() == at::kFloat)) {
-        unit.gathered_G = unit.resident_G.defined() ? unit.resident_G : unit.master_S;
+    if (bucket.isWhole() && (bucket.resident_G.defined() || bucket.master_S.scalar_type() == computeType())) {
+        bucket.gathered_G = bucket.resident_G.defined() ? bucket.resident_G : bucket.master_S;
         return true;
     }
-    const observe::MemoryScope memory(m_observer, {MemoryCategory::Gathered, unit.index});
+    const observe::MemoryScope memory(m_observer, {MemoryCategory::Gathered, bucket.index});
     const at::TensorOptions options = fp32().dtype(computeType());
-    const bool usesSlot = m_options.strategy == Strategy::Full || m_pass == PassKind::Evaluate;
-    if (usesSlot) {
-        unit.slot = m_slots.take(unit.slotElements, unit.slotLimit, options);
-        if (!unit.slot.defined())
+    if (bucket.settings.reshardsAfterForward() || m_pass == PassKind::Evaluate) {
+        bucket.slot = m_slots.take(bucket.slotClass, options);
+        if (!bucket.slot.defined())
             return false;
-        unit.gathered_G = unit.slot.narrow(0, 0, unit.layout.paddedElements);
+        bucket.gathered_G = bucket.slot.narrow(0, 0, bucket.layout.paddedElements);
     } else {
-        unit.gathered_G = at::empty({unit.layout.paddedElements}, options);
+        bucket.gathered_G = at::empty({bucket.layout.paddedElements}, options);
     }
-    unit.gathering = m_communicator.allGather(unit.gathered_G, unit.master_S, {unit.index, phase});
+    const bool fromPart = bucket.resharded_S.defined();
+    Communicator &group = fromPart ? *bucket.groups.reshard : *bucket.groups.shard;
+    bucket.gathering =
+        group.allGather(bucket.gathered_G, fromPart ? bucket.resharded_S : bucket.master_S, {bucket.index, phase});
     return true;
+}
+
+void Engine::waitForGather(Bucket &bucket, Phase phase)
+{
+    if (!bucket.gathering)
+        return;
+    const observe::SpanScope span(
+        m_observer, {"wait for parameters", SpanCategory::Idle, phase, bucket.index, 0, bucket.gathering.collective()});
+    bucket.gathering.wait();
+    bucket.gathering = {};
 }
 
 void Engine::acquire(observe::UnitIndex index, Phase phase, std::initializer_list<observe::UnitIndex> next)
 {
-    ShardedUnit &wanted = unit(index);
-    TORCH_CHECK(startGather(wanted, phase), "no free slot to gather ", wanted.layout.name,
+    Unit &wanted = unitAt(index);
+    wanted.inBackward = phase == Phase::Backward;
+    TORCH_CHECK(startGather(wanted, phase), "no free slot to gather ", wanted.name,
                 ": a unit was acquired and not released");
-    const bool ahead = phase == Phase::Backward ? m_options.prefetch : m_options.forwardPrefetch;
-    for (const observe::UnitIndex one : next) {
-        if (ahead)
-            startGather(unit(one), phase);
+    m_gatherAfter.clear();
+    const Prefetch backward = wanted.settings.prefetch;
+    if (wanted.inBackward && backward == Prefetch::Post)
+        m_gatherAfter.assign(next);
+    else if (wanted.inBackward ? backward == Prefetch::Pre : m_plan.pass.forwardPrefetch)
+        gatherAhead({next.begin(), next.size()}, phase);
+    for (const size_t bucket : wanted.buckets)
+        waitForGather(m_buckets[bucket], phase);
+}
+
+/// The units that the caller names and those behind the last of them, as deep as the plan says. In the same order on
+/// all ranks: what stops it is the same on all of them.
+void Engine::gatherAhead(std::span<const observe::UnitIndex> next, Phase phase)
+{
+    std::vector<observe::UnitIndex> units(next.begin(), next.end());
+    const observe::UnitIndex step = phase == Phase::Backward ? -1 : 1;
+    for (int64_t depth = 1; depth < m_plan.pass.prefetchDepth && !units.empty(); ++depth) {
+        const observe::UnitIndex further = units.back() + step;
+        // The embedding's backward needs no parameters.
+        if (further < (phase == Phase::Backward ? 1 : 0) || further >= unitCount())
+            break;
+        units.push_back(further);
     }
-    if (wanted.gathering) {
-        const observe::SpanScope span(
-            m_observer, {"wait for parameters", SpanCategory::Idle, phase, index, 0, wanted.gathering.collective()});
-        wanted.gathering.wait();
-        wanted.gathering = {};
+    for (const observe::UnitIndex unit : units) {
+        if (!gatherIsWithinLimit(unitAt(unit)) || !startGather(unitAt(unit), phase))
+            break;
     }
 }
 
-void Engine::freeGathered(ShardedUnit &unit)
+bool Engine::gatherIsWithinLimit(const Unit &unit) const
 {
-    if (unit.gathering) {
-        unit.gathering.wait();
-        unit.gathering = {};
+    const int64_t limit = m_plan.pass.gatherLimitBytes;
+    if (limit == 0)
+        return true;
+    int64_t elements = 0;
+    for (const Bucket &bucket : m_buckets)
+        elements += bucket.gathering || bucket.slot.defined() ? bucket.layout.paddedElements : 0;
+    for (const size_t index : unit.buckets) {
+        const Bucket &bucket = m_buckets[index];
+        elements += bucket.gathered_G.defined() || bucket.wrapped ? 0 : bucket.layout.paddedElements;
     }
-    unit.gathered_G.reset();
-    if (unit.slot.defined())
-        m_slots.giveBack(std::move(unit.slot));
-    unit.slot = at::Tensor();
+    return elements * static_cast<int64_t>(c10::elementSize(computeType())) <= limit;
+}
+
+void Engine::freeGathered(Bucket &bucket)
+{
+    if (bucket.gathering) {
+        bucket.gathering.wait();
+        bucket.gathering = {};
+    }
+    bucket.gathered_G.reset();
+    if (bucket.slot.defined())
+        m_slots.giveBack(bucket.slotClass, std::move(bucket.slot));
+    bucket.slot = at::Tensor();
+}
+
+/// What a smaller group shares until backward.
+void Engine::keepPart(Bucket &bucket)
+{
+    const Communicator &group = *bucket.groups.reshard;
+    if (group.worldSize() == bucket.groups.shard->worldSize() || !bucket.slot.defined())
+        return;
+    const int64_t elements = bucket.layout.paddedElements / group.worldSize();
+    const observe::MemoryScope memory(m_observer, {MemoryCategory::Gathered, bucket.index});
+    bucket.resharded_S = bucket.gathered_G.narrow(0, group.rank() * elements, elements).clone();
 }
 
 void Engine::release(observe::UnitIndex index, bool needAgain)
 {
-    ShardedUnit &used = unit(index);
-    const bool keepsToEnd = m_pass == PassKind::Train && m_options.strategy != Strategy::Full;
-    if (!needAgain && !keepsToEnd)
-        freeGathered(used);
+    Unit &used = unitAt(index);
+    if (!needAgain) {
+        for (const size_t i : used.buckets) {
+            Bucket &bucket = m_buckets[i];
+            const bool keepsToEnd = m_pass == PassKind::Train && !bucket.settings.reshardsAfterForward();
+            if (bucket.wrapped || keepsToEnd)
+                continue;
+            // A block is used once more, in backward; embedding and head are not.
+            if (m_pass == PassKind::Train && used.kind == UnitKind::Block && !used.inBackward)
+                keepPart(bucket);
+            freeGathered(bucket);
+            if (used.inBackward)
+                bucket.resharded_S.reset();
+        }
+    }
+    gatherAhead(m_gatherAfter, Phase::Backward);
+    m_gatherAfter.clear();
+}
+
+void Engine::beginPart(observe::UnitIndex index, size_t first, size_t count, Phase phase)
+{
+    for (size_t parameter = first; parameter < first + count; ++parameter) {
+        Bucket &bucket = bucketOf(index, parameter);
+        if (!bucket.wrapped)
+            continue;
+        TORCH_CHECK(startGather(bucket, phase), "no free slot to gather ", bucket.layout.name);
+        waitForGather(bucket, phase);
+    }
+}
+
+void Engine::endPart(observe::UnitIndex index, size_t first, size_t count)
+{
+    for (size_t parameter = first; parameter < first + count; ++parameter) {
+        Bucket &bucket = bucketOf(index, parameter);
+        const bool keepsToEnd = m_pass == PassKind::Train && !bucket.settings.reshardsAfterForward();
+        if (bucket.wrapped && !keepsToEnd)
+            freeGathered(bucket);
+    }
+}
+
+const ParameterPlace &Engine::placeOf(observe::UnitIndex unit, size_t parameter) const
+{
+    return bucketOf(unit, parameter).layout.parameters[unitAt(unit).parameters[parameter].place];
 }
 
 at::Tensor Engine::parameter(observe::UnitIndex index, size_t parameterIndex) const
 {
-    const ShardedUnit &from = unit(index);
+    const Bucket &from = bucketOf(index, parameterIndex);
     TORCH_CHECK(from.gathered_G.defined(), from.layout.name, " is used while its parameters are not gathered");
-    const ParameterPlace &place = from.layout.parameters[parameterIndex];
+    const ParameterPlace &place = placeOf(index, parameterIndex);
     return from.gathered_G.narrow(0, place.offset, place.shape.elements()).view(place.shape.sizes);
 }
 
 /// Rows and columns of neighbouring matrices taken as one; rows 0 where there is a gap or the columns differ.
-static std::pair<int64_t, int64_t> fusedSize(const BucketLayout &layout, size_t first, size_t count)
+std::pair<int64_t, int64_t> Engine::fusedSize(observe::UnitIndex unit, size_t first, size_t count) const
 {
     int64_t rows = 0;
-    const int64_t columns = layout.parameters[first].shape.sizes.back();
-    int64_t end = layout.parameters[first].offset;
+    const int64_t columns = placeOf(unit, first).shape.sizes.back();
+    int64_t end = placeOf(unit, first).offset;
     for (size_t i = first; i < first + count; ++i) {
-        const ParameterPlace &place = layout.parameters[i];
-        if (place.offset != end || place.shape.sizes.size() != 2 || place.shape.sizes[1] != columns)
+        const ParameterPlace &place = placeOf(unit, i);
+        const bool isNext = unitAt(unit).parameters[i].bucket == unitAt(unit).parameters[first].bucket;
+        if (!isNext || place.offset != end || place.shape.sizes.size() != 2 || place.shape.sizes[1] != columns)
             return {0, 0};
         rows += place.shape.sizes[0];
         end = place.range().end;
@@ -107,108 +208,24 @@ static std::pair<int64_t, int64_t> fusedSize(const BucketLayout &layout, size_t 
 
 at::Tensor Engine::fusedParameter(observe::UnitIndex index, size_t first, size_t count) const
 {
-    const ShardedUnit &from = unit(index);
+    const Bucket &from = bucketOf(index, first);
     TORCH_CHECK(from.gathered_G.defined(), from.layout.name, " is used while its parameters are not gathered");
-    const auto [rows, columns] = fusedSize(from.layout, first, count);
+    const auto [rows, columns] = fusedSize(index, first, count);
     if (rows == 0)
         return {};
-    return from.gathered_G.narrow(0, from.layout.parameters[first].offset, rows * columns).view({rows, columns});
-}
-
-/// The buffer that this pass's gradients are written to: the reduced one itself where there is nothing to scatter.
-at::Tensor &Engine::gradientBuffer(ShardedUnit &unit)
-{
-    while (unit.reducing) // of the micro-batch before
-        drainReductions(m_reducing.size() - 1);
-    at::Tensor &buffer = isSharded() ? unit.unreduced_G : unit.gradient_S;
-    if (!buffer.defined()) {
-        if (isSharded())
-            drainReductions(kReductionsInFlight);
-        buffer = allocate(unit.layout.paddedElements, fp32(), MemoryCategory::Gradients, unit.index);
-        clearPadding(unit, buffer);
-    }
-    return buffer;
-}
-
-void Engine::clearPadding(const ShardedUnit &unit, const at::Tensor &buffer_G)
-{
-    const auto &places = unit.layout.parameters;
-    for (size_t i = 0; i < places.size(); ++i) {
-        const int64_t begin = places[i].range().end;
-        const int64_t end = i + 1 < places.size() ? places[i + 1].offset : unit.layout.paddedElements;
-        if (end > begin)
-            buffer_G.narrow(0, begin, end - begin).zero_();
-    }
-}
-
-Engine::GradientPlace Engine::fusedGradient(observe::UnitIndex index, size_t first, size_t count)
-{
-    ShardedUnit &of = unit(index);
-    const at::Tensor &buffer = gradientBuffer(of);
-    const bool earlierPasses = !isSharded() && of.gradientHolds;
-    GradientPlace place;
-    place.accumulate = earlierPasses || of.written[first];
-    for (size_t i = first; i < first + count; ++i)
-        of.written[i] = true;
-    const ParameterPlace &start = of.layout.parameters[first];
-    if (count == 1) {
-        place.grad = buffer.narrow(0, start.offset, start.shape.elements()).view(start.shape.sizes);
-    } else {
-        const auto [rows, columns] = fusedSize(of.layout, first, count);
-        TORCH_CHECK(rows > 0, "the gradients of ", start.shape.name, " and its neighbours do not lie together");
-        place.grad = buffer.narrow(0, start.offset, rows * columns).view({rows, columns});
-    }
-    return place;
-}
-
-void Engine::reduce(observe::UnitIndex index)
-{
-    ShardedUnit &done = unit(index);
-    // A parameter that this pass did not use has a gradient of zero; the buffer does not know that by itself.
-    for (size_t i = 0; i < done.written.size(); ++i) {
-        if (!done.written[i]) {
-            const GradientPlace place = gradient(index, i);
-            if (!place.accumulate)
-                place.grad.zero_();
-        }
-    }
-    if (m_lastMicroBatch && m_options.strategy == Strategy::GradOp)
-        freeGathered(done);
-    const CollectiveTag tag{index, Phase::Backward};
-    if (isSharded()) {
-        if (!done.gradient_S.defined())
-            done.gradient_S = allocate(done.held.size(), fp32(), MemoryCategory::Gradients, index);
-        done.reducing = m_communicator.reduceScatter(done.unreduced_G, done.gradient_S, done.gradientHolds, tag);
-        m_reducing.push_back(&done);
-    } else if (m_lastMicroBatch && m_communicator.worldSize() > 1) {
-        drainReductions(kReductionsInFlight);
-        done.reducing = m_communicator.allReduce(done.gradient_S, tag);
-        m_reducing.push_back(&done);
-    }
-    done.gradientHolds = true;
-}
-
-void Engine::drainReductions(size_t keep)
-{
-    while (m_reducing.size() > keep) {
-        ShardedUnit &oldest = *m_reducing.front();
-        m_reducing.pop_front();
-        const observe::SpanScope span(m_observer, {"wait for reduction", SpanCategory::Idle, Phase::Backward,
-                                                   oldest.index, 0, oldest.reducing.collective()});
-        oldest.reducing.wait();
-        oldest.reducing = {};
-        oldest.unreduced_G.reset();
-    }
+    return from.gathered_G.narrow(0, placeOf(index, first).offset, rows * columns).view({rows, columns});
 }
 
 void Engine::endPass()
 {
-    const bool keepsToNextPass =
-        m_pass == PassKind::Train && m_options.strategy == Strategy::GradOp && !m_lastMicroBatch;
-    if (keepsToNextPass)
-        return;
-    for (const auto &unit : m_units)
-        freeGathered(*unit);
+    const bool isLast = m_pass == PassKind::Evaluate || m_lastMicroBatch;
+    for (Bucket &bucket : m_buckets) {
+        bucket.resharded_S.reset();
+        const bool keepsToNextPass = bucket.settings.strategy == Strategy::GradOp && !isLast;
+        if (!keepsToNextPass)
+            freeGathered(bucket);
+    }
+    m_gatherAfter.clear();
     m_slots.clear();
 }
 

@@ -19,12 +19,11 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
     const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, observe::kNoUnit});
     const at::Tensor scalars_K = at::zeros({StepScalars::kCount}, fp32().dtype(at::kDouble));
     const at::Tensor squares = scalars_K[StepScalars::kSquares];
-    for (const auto &unit : m_units) {
-        if (!unit->gradient_S.defined())
+    for (const Bucket &bucket : m_buckets) {
+        if (!bucket.gradient_S.defined())
             continue;
-        // Replicas are counted once: each rank takes its own slice under every strategy.
-        const ElementRange own = unit->layout.sliceOf(m_communicator.rank());
-        addSquares(squares, unit->gradient_S.narrow(0, own.begin - unit->held.begin, own.size()));
+        // Replicas are counted once: each rank takes what it owns under every strategy.
+        addSquares(squares, bucket.gradient_S.narrow(0, bucket.owned.begin - bucket.held.begin, bucket.owned.size()));
     }
     if (lossSum.defined())
         scalars_K[StepScalars::kLoss].copy_(lossSum);
@@ -55,11 +54,13 @@ std::vector<double> Engine::sumOverRanks(std::span<const double> values)
 void Engine::ensureMoments()
 {
     const bool isAdam = m_options.optimizer == OptimizerKind::AdamW;
-    for (const auto &unit : m_units) {
-        if (!unit->moment1_S.defined() && (isAdam || m_options.momentum != 0))
-            unit->moment1_S = allocate(unit->held.size(), fp32(), MemoryCategory::Optimizer, unit->index, true);
-        if (!unit->moment2_S.defined() && isAdam)
-            unit->moment2_S = allocate(unit->held.size(), fp32(), MemoryCategory::Optimizer, unit->index, true);
+    for (Bucket &bucket : m_buckets) {
+        if (bucket.frozen)
+            continue;
+        if (!bucket.moment1_S.defined() && (isAdam || m_options.momentum != 0))
+            bucket.moment1_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Optimizer, bucket.index, true);
+        if (!bucket.moment2_S.defined() && isAdam)
+            bucket.moment2_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Optimizer, bucket.index, true);
     }
 }
 
@@ -70,32 +71,32 @@ void Engine::optimizerStep(double learningRate, double clipNorm, const StepScala
     ensureMoments();
     ++m_optimizerSteps;
     const at::Tensor clip = clipNorm > 0 ? scalars.clipCoefficient(clipNorm) : at::Tensor();
-    for (const auto &unit : m_units) {
-        if (!unit->gradient_S.defined())
+    for (Bucket &bucket : m_buckets) {
+        if (!bucket.gradient_S.defined())
             continue;
-        const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, unit->index});
-        const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, unit->index});
-        updateUnit(*unit, learningRate, clip);
-        unit->gradient_S.reset();
-        unit->gradientHolds = false;
-        refreshResident(*unit);
+        const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, bucket.index});
+        const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, bucket.index});
+        updateBucket(bucket, learningRate, clip);
+        bucket.gradient_S.reset();
+        bucket.gradientHolds = false;
+        refreshResident(bucket);
     }
     m_observer.sampleMemory();
 }
 
-void Engine::updateUnit(ShardedUnit &unit, double learningRate, const at::Tensor &clip)
+void Engine::updateBucket(Bucket &bucket, double learningRate, const at::Tensor &clip)
 {
     const double step = static_cast<double>(m_optimizerSteps);
-    for (const DecayRange &decay : unit.decay) {
-        const ElementRange range = intersect(decay.range, unit.held);
+    for (const DecayRange &decay : bucket.decay) {
+        const ElementRange range = intersect(decay.range, bucket.held);
         if (range.size() == 0)
             continue;
         const auto part = [&](const at::Tensor &of) {
-            return of.defined() ? of.narrow(0, range.begin - unit.held.begin, range.size()) : of;
+            return of.defined() ? of.narrow(0, range.begin - bucket.held.begin, range.size()) : of;
         };
         const double weightDecay = decay.decays ? m_options.weightDecay : 0.0;
         if (m_options.optimizer == OptimizerKind::Sgd) {
-            sgd(part(unit.master_S), part(unit.moment1_S), part(unit.gradient_S), clip, learningRate,
+            sgd(part(bucket.master_S), part(bucket.moment1_S), part(bucket.gradient_S), clip, learningRate,
                 m_options.momentum, weightDecay);
             continue;
         }
@@ -107,16 +108,8 @@ void Engine::updateUnit(ShardedUnit &unit, double learningRate, const at::Tensor
         constants.weightDecay = static_cast<float>(weightDecay);
         constants.biasCorrection1 = static_cast<float>(1.0 - std::pow(m_options.beta1, step));
         constants.biasCorrection2 = static_cast<float>(1.0 - std::pow(m_options.beta2, step));
-        adamW(part(unit.master_S), part(unit.moment1_S), part(unit.moment2_S), part(unit.gradient_S), clip, constants);
-    }
-}
-
-void Engine::dropGradients()
-{
-    drainReductions(0);
-    for (const auto &unit : m_units) {
-        unit->gradient_S.reset();
-        unit->gradientHolds = false;
+        adamW(part(bucket.master_S), part(bucket.moment1_S), part(bucket.moment2_S), part(bucket.gradient_S), clip,
+              constants);
     }
 }
 

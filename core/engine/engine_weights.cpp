@@ -8,9 +8,6 @@
 
 namespace shardscope::engine {
 
-/// The spread of fresh matrices, as GPT-2 and the peers in tests/peers have it.
-static constexpr double kInitialStd = 0.02;
-
 /// Mixes a seed and a parameter's ordinal so that neighbours share nothing (SplitMix64, Steele et al. 2014).
 static uint64_t mixSeed(uint64_t seed, uint64_t ordinal)
 {
@@ -32,72 +29,92 @@ void Engine::initialize(int64_t seed)
 {
     const at::NoGradGuard noGrad;
     uint64_t ordinal = 0;
-    for (const auto &unit : m_units) {
-        for (const ParameterPlace &place : unit->layout.parameters) {
-            const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, unit->index});
+    for (const Unit &unit : m_units) {
+        for (size_t parameter = 0; parameter < unit.parameters.size(); ++parameter) {
+            const ParameterPlace &place = placeOf(unit.index, parameter);
+            const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, unit.index});
             at::Tensor value = at::empty(place.shape.sizes, fp32());
-            if (place.shape.kind == shapes::ParameterKind::Norm)
+            if (place.shape.kind == ParameterKind::Norm)
                 value.fill_(1.0);
+            else if (place.shape.kind == ParameterKind::Bias)
+                value.zero_();
             else
-                value.normal_(0.0, kInitialStd, generatorFor(device(), mixSeed(static_cast<uint64_t>(seed), ordinal)));
-            storeParameter(*unit, place, value);
+                value.normal_(0.0, place.shape.initialStd,
+                              generatorFor(device(), mixSeed(static_cast<uint64_t>(seed), ordinal)));
+            storeParameter(bucketOf(unit.index, parameter), place, value);
             ++ordinal;
         }
-        refreshResident(*unit);
+        for (const size_t bucket : unit.buckets)
+            refreshResident(m_buckets[bucket]);
     }
 }
 
-void Engine::storeParameter(ShardedUnit &unit, const ParameterPlace &place, const at::Tensor &value)
+void Engine::storeParameter(Bucket &bucket, const ParameterPlace &place, const at::Tensor &value)
 {
-    const ElementRange range = intersect(place.range(), unit.held);
+    const ElementRange range = intersect(place.range(), bucket.held);
     if (range.size() == 0)
         return;
     const at::Tensor part = value.reshape({-1}).narrow(0, range.begin - place.offset, range.size());
-    unit.master_S.narrow(0, range.begin - unit.held.begin, range.size()).copy_(part);
+    bucket.master_S.narrow(0, range.begin - bucket.held.begin, range.size()).copy_(part);
 }
 
-void Engine::refreshResident(ShardedUnit &unit)
+/// Under `none` products use a copy that stays, where the masters' dtype is not theirs.
+void Engine::refreshResident(Bucket &bucket)
 {
-    if (unit.resident_G.defined())
-        unit.resident_G.copy_(unit.master_S);
+    if (bucket.settings.strategy != Strategy::None || bucket.master_S.scalar_type() == computeType()) {
+        bucket.resident_G.reset();
+        return;
+    }
+    if (!bucket.resident_G.defined())
+        bucket.resident_G = allocate(bucket.layout.paddedElements, fp32().dtype(computeType()),
+                                     MemoryCategory::Parameters, bucket.index);
+    bucket.resident_G.copy_(bucket.master_S);
+}
+
+Bucket *Engine::find(std::string_view parameter, const ParameterPlace **place)
+{
+    for (Bucket &bucket : m_buckets) {
+        *place = bucket.layout.find(parameter);
+        if (*place)
+            return &bucket;
+    }
+    return nullptr;
 }
 
 Result<> Engine::loadParameter(std::string_view name, const at::Tensor &value)
 {
     const at::NoGradGuard noGrad;
-    for (const auto &unit : m_units) {
-        const ParameterPlace *place = unit->layout.find(name);
-        if (!place)
-            continue;
-        if (value.sizes() != at::IntArrayRef(place->shape.sizes)) {
-            return fail("The parameter {} has the shape [{}], but the value for it has [{}].", name,
-                        fmt::join(place->shape.sizes, ", "), fmt::join(value.sizes().vec(), ", "));
-        }
-        storeParameter(*unit, *place, value);
-        refreshResident(*unit);
-        return {};
+    const ParameterPlace *place = nullptr;
+    Bucket *bucket = find(name, &place);
+    if (!bucket)
+        return fail("The model has no parameter {}.", name);
+    if (value.sizes() != at::IntArrayRef(place->shape.sizes)) {
+        return fail("The parameter {} has the shape [{}], but the value for it has [{}].", name,
+                    fmt::join(place->shape.sizes, ", "), fmt::join(value.sizes().vec(), ", "));
     }
-    return fail("The model has no parameter {}.", name);
+    storeParameter(*bucket, *place, value);
+    refreshResident(*bucket);
+    return {};
 }
 
 Result<at::Tensor> Engine::gatherFlat(std::string_view name, bool gradient)
 {
     const at::NoGradGuard noGrad;
-    for (const auto &unit : m_units) {
-        const ParameterPlace *place = unit->layout.find(name);
-        if (!place)
-            continue;
-        const at::Tensor &held_S = gradient ? unit->gradient_S : unit->master_S;
-        if (!held_S.defined())
-            return fail("The parameter {} has no gradient: no pass was made since the last update.", name);
-        at::Tensor whole_G = held_S;
-        if (unit->held.size() != unit->layout.paddedElements) {
-            whole_G = allocate(unit->layout.paddedElements, fp32(), MemoryCategory::Temporary, unit->index);
-            m_communicator.allGather(whole_G, held_S, {unit->index, Phase::Checkpoint}).wait();
-        }
-        return whole_G.narrow(0, place->offset, place->shape.elements()).view(place->shape.sizes).clone();
+    const ParameterPlace *place = nullptr;
+    Bucket *bucket = find(name, &place);
+    if (!bucket)
+        return fail("The model has no parameter {}.", name);
+    const at::Tensor &held_S = gradient ? bucket->gradient_S : bucket->master_S;
+    if (!held_S.defined())
+        return fail("The parameter {} has no gradient: it is frozen, or no pass was made since the last update.", name);
+    at::Tensor whole_G = held_S;
+    if (bucket->isSharded()) {
+        whole_G = allocate(bucket->layout.paddedElements, held_S.options(), MemoryCategory::Temporary, bucket->index);
+        bucket->groups.shard->allGather(whole_G, held_S, {bucket->index, Phase::Checkpoint}).wait();
     }
-    return fail("The model has no parameter {}.", name);
+    return whole_G.narrow(0, place->offset, place->shape.elements())
+        .view(place->shape.sizes)
+        .to(at::kFloat, false, true);
 }
 
 Result<at::Tensor> Engine::gatherParameter(std::string_view name)
@@ -116,15 +133,14 @@ std::vector<StateShard> Engine::stateShards()
     ensureMoments();
     const bool isAdam = m_options.optimizer == OptimizerKind::AdamW;
     std::vector<StateShard> shards;
-    for (const auto &unit : m_units) {
-        const ElementRange owned = unit->layout.sliceOf(m_communicator.rank());
+    for (const Bucket &bucket : m_buckets) {
         const auto add = [&](const char *state, const at::Tensor &data_S) {
             if (data_S.defined())
-                shards.push_back({unit->index, state, &unit->layout, unit->held, owned, data_S});
+                shards.push_back({bucket.index, state, &bucket.layout, bucket.held, bucket.owned, data_S});
         };
-        add("master", unit->master_S);
-        add(isAdam ? "exp_avg" : "momentum", unit->moment1_S);
-        add("exp_avg_sq", unit->moment2_S);
+        add("master", bucket.master_S);
+        add(isAdam ? "exp_avg" : "momentum", bucket.moment1_S);
+        add("exp_avg_sq", bucket.moment2_S);
     }
     return shards;
 }
@@ -133,8 +149,8 @@ void Engine::stateRestored(int64_t optimizerSteps)
 {
     const at::NoGradGuard noGrad;
     m_optimizerSteps = optimizerSteps;
-    for (const auto &unit : m_units)
-        refreshResident(*unit);
+    for (Bucket &bucket : m_buckets)
+        refreshResident(bucket);
 }
 
 } // namespace shardscope::engine

@@ -43,6 +43,13 @@ BucketLayout layOut(const shapes::UnitShape &unit, int64_t worldSize)
     return layout;
 }
 
+ElementRange heldSlices(int64_t rank, int64_t ranks, int64_t shardGroup)
+{
+    const int64_t slices = ranks / shardGroup;
+    const int64_t first = rank % shardGroup * slices;
+    return {first, first + slices};
+}
+
 ElementRange intersect(const ElementRange &of, const ElementRange &within)
 {
     const int64_t begin = std::max(of.begin, within.begin);

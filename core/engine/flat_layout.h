@@ -51,6 +51,10 @@ struct BucketLayout
 
 BucketLayout layOut(const shapes::UnitShape &unit, int64_t worldSize);
 
+/// The slices that a rank holds, counted from 0. A bucket has as many equal slices as there are ranks, whatever the
+/// strategy: a group of `shardGroup` neighbours has ranks ÷ shardGroup slices for each of its ranks.
+ElementRange heldSlices(int64_t rank, int64_t ranks, int64_t shardGroup);
+
 /// The part of `of` that lies in `within`; empty (begin == end) where they do not meet.
 ElementRange intersect(const ElementRange &of, const ElementRange &within);
 

@@ -13,10 +13,19 @@ namespace shardscope::model {
 static constexpr size_t kEmbeddingWeight = 0;
 static constexpr size_t kHeadWeight = 1;
 
-Decoder::Decoder(shapes::ModelShape shape, engine::EngineOptions options, engine::Communicator &communicator,
-                 observe::Observer &observer)
+static shapes::ModelPlan planFor(const shapes::ModelShape &shape, const config::RunConfiguration &configuration,
+                                 const engine::Communicator &communicator)
+{
+    auto plan = shapes::planOf(shapes::unitsOf(shape), configuration, communicator.worldSize());
+    TORCH_CHECK(plan.has_value(), plan.error().text);
+    return std::move(*plan);
+}
+
+Decoder::Decoder(shapes::ModelShape shape, const config::RunConfiguration &configuration,
+                 engine::Communicator &communicator, observe::Observer &observer)
     : m_shape(std::move(shape))
-    , m_engine(std::make_unique<engine::Engine>(shapes::unitsOf(m_shape), std::move(options), communicator, observer))
+    , m_engine(std::make_unique<engine::Engine>(planFor(m_shape, configuration, communicator),
+                                                engine::EngineOptions::from(configuration), communicator, observer))
 {
     const Attention attention(m_engine->device(), m_engine->computeType(), m_shape.headSize);
     m_embedding = 0;

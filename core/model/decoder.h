@@ -19,7 +19,8 @@ namespace shardscope::model {
 class Decoder
 {
 public:
-    Decoder(shapes::ModelShape shape, engine::EngineOptions options, engine::Communicator &communicator,
+    /// The configuration's plan must have been found possible (shapes::planOf()).
+    Decoder(shapes::ModelShape shape, const config::RunConfiguration &configuration, engine::Communicator &communicator,
             observe::Observer &observer);
     ~Decoder();
 

@@ -103,7 +103,7 @@ Result<> checkBucket(const BucketPlan &bucket, int64_t worldSize)
 }
 
 /// "norm" of a rule on a kind, else what its pattern says behind the unit: "block.*.attention.q.*" → "attention.q".
-std::string labelOf(const UnitRule &rule)
+std::string labelOf(const UnitRule &rule, const std::string &unit)
 {
     if (rule.kind)
         return std::string(toText(*rule.kind));
@@ -114,6 +114,8 @@ std::string labelOf(const UnitRule &rule)
     }
     if (const size_t star = label.rfind("*."); star != std::string::npos)
         label.erase(0, star + 2);
+    if (label.starts_with(unit + "."))
+        label.erase(0, unit.size() + 1);
     return label.empty() ? "apart" : label;
 }
 
@@ -136,7 +138,7 @@ void formBuckets(UnitPlan &unit, const std::vector<UnitRule> &rules)
         BucketPlan bucket;
         bucket.name = unit.shape.name;
         if (!parting.empty()) {
-            bucket.name += "/" + labelOf(rules[parting.back()]);
+            bucket.name += "/" + labelOf(rules[parting.back()], unit.shape.name);
             if (const int before = used[bucket.name]++; before > 0)
                 bucket.name += fmt::format(".{}", before + 1);
         }
@@ -212,6 +214,8 @@ Result<> settleUnit(UnitPlan &unit, const RunConfiguration &configuration, int64
 
 Result<> settle(ModelPlan &plan, const RunConfiguration &configuration)
 {
+    const auto &parallel = configuration.parallel;
+    plan.pass = {parallel.forwardPrefetch, parallel.prefetchDepth, parallel.gatherLimitBytes, parallel.reduceEvery};
     int64_t block = 0;
     for (UnitPlan &unit : plan.units) {
         if (auto settled = settleUnit(unit, configuration, block); !settled)

@@ -55,10 +55,21 @@ struct UnitPlan
     std::vector<BucketPlan> buckets; ///< what no rule sets apart comes first, if there is any
 };
 
+/// What holds for a whole pass.
+struct PassSettings
+{
+    bool forwardPrefetch = true;
+    int64_t prefetchDepth = 1;    ///< units gathered ahead
+    int64_t gatherLimitBytes = 0; ///< nothing is gathered ahead beyond it; 0: no limit
+    ReduceEvery reduceEvery = ReduceEvery::MicroBatch;
+    bool operator==(const PassSettings &) const = default;
+};
+
 /// A model's units in the order of the forward pass.
 struct ModelPlan
 {
     int64_t worldSize = 1;
+    PassSettings pass;
     std::vector<UnitPlan> units;
 };
 

@@ -55,9 +55,9 @@ void ExplicitBackward::compare(Precision precision, int passes, double tolerance
     communicatorOptions.device = device;
     auto communicator = engine::Communicator::create(communicatorOptions, observer);
     ASSERT_TRUE(communicator.has_value());
-    engine::EngineOptions options;
-    options.compute = precision;
-    model::Decoder decoder(shape, options, **communicator, observer);
+    config::RunConfiguration configuration;
+    configuration.precision.compute = precision;
+    model::Decoder decoder(shape, configuration, **communicator, observer);
     for (const auto &[name, value] : weights)
         ASSERT_TRUE(decoder.engine().loadParameter(name, value).has_value());
 

@@ -121,7 +121,7 @@ static int64_t paddedElements(engine::Engine &engine)
 {
     int64_t sum = 0;
     for (observe::UnitIndex unit = 0; unit < engine.unitCount(); ++unit)
-        sum += engine.layout(unit).paddedElements;
+        sum += engine.buckets()[static_cast<size_t>(unit)].layout.paddedElements;
     return sum;
 }
 
@@ -144,11 +144,11 @@ TEST_P(Memory, atRestIsTheLedgers)
     auto communicator = engine::Communicator::create({}, observer);
     allocator().forgetHighest();
     const int64_t parametersBefore = allocator().bytes(MemoryCategory::Parameters);
-    engine::EngineOptions options;
-    options.strategy = test.strategy;
-    options.compute = test.precision;
-    options.optimizer = test.optimizer;
-    model::Decoder decoder(shape, options, **communicator, observer);
+    config::RunConfiguration configuration;
+    configuration.parallel.strategy = test.strategy;
+    configuration.precision.compute = test.precision;
+    configuration.optimizer.kind = test.optimizer;
+    model::Decoder decoder(shape, configuration, **communicator, observer);
     decoder.engine().initialize(1);
     const int64_t elements = paddedElements(decoder.engine());
     const int64_t masterBytes = test.precision == Precision::Bf16 && test.strategy == Strategy::None ? 6 : 4;
@@ -165,8 +165,8 @@ TEST_P(Memory, atRestIsTheLedgers)
     }
     EXPECT_EQ(allocator().highestBytes(MemoryCategory::Gradients), 4 * elements);
     EXPECT_GT(allocator().highestBytes(MemoryCategory::Activations), 0);
-    const int64_t block = decoder.engine().layout(1).paddedElements;
-    const int64_t edge = decoder.engine().layout(decoder.engine().unitCount() - 1).paddedElements;
+    const int64_t block = decoder.engine().buckets()[1].layout.paddedElements;
+    const int64_t edge = decoder.engine().buckets().back().layout.paddedElements;
     const bool gathers = test.precision == Precision::Bf16 && test.strategy != Strategy::None;
     const int64_t kept = test.strategy == Strategy::Full ? 2 * block + edge : elements;
     EXPECT_EQ(allocator().highestBytes(MemoryCategory::Gathered), gathers ? 2 * kept : 0);
@@ -204,10 +204,10 @@ TEST_F(Memory, ofARankIsItsShareOfTheWhole)
         std::atomic<int64_t> atRest{0};
         std::atomic<int64_t> elements{0};
         test::runRanks(2, observer, [&, strategy = strategy](engine::Communicator &communicator) {
-            engine::EngineOptions options;
-            options.strategy = strategy;
-            options.compute = Precision::Bf16;
-            model::Decoder decoder(shape, options, communicator, observer);
+            config::RunConfiguration configuration;
+            configuration.parallel.strategy = strategy;
+            configuration.precision.compute = Precision::Bf16;
+            model::Decoder decoder(shape, configuration, communicator, observer);
             decoder.engine().initialize(1);
             step(decoder, tokens, tokens);
             communicator.barrier();

@@ -104,17 +104,18 @@ static int run(const BenchOptions &o)
         std::fprintf(stderr, "%s\n", communicator.error().text.c_str());
         return 1;
     }
-    engine::EngineOptions options;
-    options.strategy = *fromText<Strategy>(o.strategy);
-    options.compute = *fromText<Precision>(o.dtype);
-    options.optimizer = *fromText<OptimizerKind>(o.optimizer);
-    options.prefetch = options.forwardPrefetch = !o.noPrefetch;
+    config::RunConfiguration configuration;
+    configuration.parallel.strategy = *fromText<Strategy>(o.strategy);
+    configuration.precision.compute = *fromText<Precision>(o.dtype);
+    configuration.optimizer.kind = *fromText<OptimizerKind>(o.optimizer);
+    configuration.parallel.forwardPrefetch = !o.noPrefetch;
+    configuration.parallel.prefetch = o.noPrefetch ? Prefetch::Off : Prefetch::Pre;
     const auto shape = shapes::presetShape(o.size);
     if (!shape) {
         std::fprintf(stderr, "%s\n", shape.error().text.c_str());
         return 2;
     }
-    model::Decoder decoder(*shape, options, **communicator, observer);
+    model::Decoder decoder(*shape, configuration, **communicator, observer);
     decoder.engine().initialize(0);
     auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(1234 + o.rank));
     const double scale = 1.0 / static_cast<double>(o.batch * o.accumulation * o.worldSize * o.positions);

@@ -41,8 +41,8 @@ void dumpWeights(model::Decoder &decoder, const std::filesystem::path &path, jso
 {
     std::ofstream file(path, std::ios::binary);
     int64_t elements = 0;
-    for (observe::UnitIndex unit = 0; unit < decoder.engine().unitCount(); ++unit) {
-        for (const engine::ParameterPlace &place : decoder.engine().layout(unit).parameters) {
+    for (const engine::Bucket &bucket : decoder.engine().buckets()) {
+        for (const engine::ParameterPlace &place : bucket.layout.parameters) {
             const at::Tensor weight = decoder.engine().gatherParameter(place.shape.name).value().cpu().contiguous();
             file.write(static_cast<const char *>(weight.const_data_ptr()),
                        static_cast<std::streamsize>(weight.nbytes()));

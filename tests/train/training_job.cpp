@@ -114,7 +114,7 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
             {store, rank, options.worldSize, at::kCPU, std::chrono::seconds(60)}, observer);
         if (!communicator)
             throw std::runtime_error(communicator.error().text);
-        model::Decoder decoder(shape(), engine::EngineOptions::from(options.configuration), **communicator, observer);
+        model::Decoder decoder(shape(), options.configuration, **communicator, observer);
         train::RankExchange exchange(store, rank, options.worldSize);
         train::JobIdentity identity;
         identity.model = "tiny";

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape suffixes: G a whole padded bucket, S what this rank holds of it.
+#pragma once
+
+#include "core/engine/communicator.h"
+#include "core/engine/flat_layout.h"
+#include "core/shapes/unit_plan.h"
+
+#include <ATen/core/Tensor.h>
+#include <vector>
+
+namespace shardscope::engine {
+
+/// The process groups that a bucket's settings ask for.
+struct BucketGroups
+{
+    Communicator *shard = nullptr;   ///< neighbouring ranks that share one copy, a part each
+    Communicator *replica = nullptr; ///< the ranks that hold the same part
+    Communicator *reshard = nullptr; ///< neighbouring ranks that share it between forward and backward
+};
+
+/// One flat bucket: its layout, how it is sharded, and whatever exists of it at the moment. The engine moves it through
+/// its states.
+struct Bucket
+{
+    observe::UnitIndex index = observe::kNoUnit; ///< in what the observer was told
+    UnitKind kind = UnitKind::Other;             ///< its unit's
+    BucketLayout layout;
+    shapes::BucketSettings settings;
+    bool frozen = false;
+    bool wrapped = false;
+    BucketGroups groups;
+    ElementRange held;  ///< of the masters on this rank: its group's part, or the whole bucket in a group of one
+    ElementRange owned; ///< inside `held`: what no other rank counts, writes or sums
+    std::vector<DecayRange> decay;
+
+    at::Tensor master_S;   ///< fp32; of a frozen bucket in the compute dtype
+    at::Tensor moment1_S;  ///< exp_avg, or the momentum of SGD
+    at::Tensor moment2_S;  ///< exp_avg_sq
+    at::Tensor resident_G; ///< held whole with another compute dtype: the copy that products use
+
+    at::Tensor gathered_G; ///< whole parameters in the compute dtype, while acquired or on their way
+    Pending gathering;
+    at::Tensor slot; ///< gathered_G lies in it; undefined where gathered_G owns its buffer or is a master
+    size_t slotClass = 0;
+    at::Tensor resharded_S; ///< compute dtype: this rank's part in the reshard group, between forward and backward
+
+    at::Tensor gradient_S;       ///< fp32, from the first backward of a step to the optimizer
+    bool gradientHolds = false;  ///< gradient_S has the sum of earlier passes
+    at::Tensor unreduced_G;      ///< fp32, the gradient before its reduction
+    bool unreducedHolds = false; ///< unreduced_G has the sum of earlier passes
+    std::vector<bool> written;   ///< by this pass, by parameter
+    Pending reducing;
+
+    bool isSharded() const { return settings.shardGroup > 1; }
+    bool isWhole() const { return held.size() == layout.paddedElements; }
+};
+
+/// Where a unit's parameter lies.
+struct ParameterAddress
+{
+    size_t bucket = 0; ///< of the engine's
+    size_t place = 0;  ///< in the bucket's layout
+};
+
+/// What is gathered and computed together.
+struct Unit
+{
+    observe::UnitIndex index = observe::kNoUnit;
+    std::string name;
+    UnitKind kind = UnitKind::Other;
+    shapes::UnitSettings settings;
+    std::vector<size_t> buckets;              ///< of the engine's
+    std::vector<ParameterAddress> parameters; ///< in the order of core/shapes
+    bool inBackward = false;                  ///< it was last acquired for its backward
+};
+
+} // namespace shardscope::engine

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/engine.h"
+
+#include <ATen/ATen.h>
+
+namespace shardscope::engine {
+
+/// Reductions that may be in flight while the next unit's backward writes its gradient: each holds 4 bytes a parameter.
+static constexpr size_t kReductionsInFlight = 1;
+
+/// The buffer that this pass's gradients are written to: the reduced one itself where there is nothing to scatter.
+at::Tensor &Engine::gradientBuffer(Bucket &bucket)
+{
+    while (bucket.reducing) // of the micro-batch before
+        drainReductions(m_reducing.size() - 1);
+    at::Tensor &buffer = bucket.isSharded() ? bucket.unreduced_G : bucket.gradient_S;
+    if (!buffer.defined()) {
+        if (bucket.isSharded())
+            drainReductions(kReductionsInFlight);
+        buffer = allocate(bucket.layout.paddedElements, fp32(), MemoryCategory::Gradients, bucket.index);
+        clearPadding(bucket, buffer);
+    }
+    return buffer;
+}
+
+void Engine::clearPadding(const Bucket &bucket, const at::Tensor &buffer_G)
+{
+    const auto &places = bucket.layout.parameters;
+    for (size_t i = 0; i < places.size(); ++i) {
+        const int64_t begin = places[i].range().end;
+        const int64_t end = i + 1 < places.size() ? places[i + 1].offset : bucket.layout.paddedElements;
+        if (end > begin)
+            buffer_G.narrow(0, begin, end - begin).zero_();
+    }
+}
+
+Engine::GradientPlace Engine::fusedGradient(observe::UnitIndex index, size_t first, size_t count)
+{
+    Bucket &of = bucketOf(index, first);
+    if (of.frozen)
+        return {};
+    const at::Tensor &buffer = gradientBuffer(of);
+    const bool earlierPasses = of.isSharded() ? of.unreducedHolds : of.gradientHolds;
+    const size_t firstPlace = unitAt(index).parameters[first].place;
+    GradientPlace place;
+    place.accumulate = earlierPasses || of.written[firstPlace];
+    for (size_t i = firstPlace; i < firstPlace + count; ++i)
+        of.written[i] = true;
+    const ParameterPlace &start = placeOf(index, first);
+    if (count == 1) {
+        place.grad = buffer.narrow(0, start.offset, start.shape.elements()).view(start.shape.sizes);
+    } else {
+        const auto [rows, columns] = fusedSize(index, first, count);
+        TORCH_CHECK(rows > 0, "the gradients of ", start.shape.name, " and its neighbours do not lie together");
+        place.grad = buffer.narrow(0, start.offset, rows * columns).view({rows, columns});
+    }
+    return place;
+}
+
+/// A parameter that this pass did not use has a gradient of zero; the buffer does not know that by itself.
+void Engine::completeGradient(Bucket &bucket)
+{
+    const at::Tensor &buffer = gradientBuffer(bucket);
+    const bool earlierPasses = bucket.isSharded() ? bucket.unreducedHolds : bucket.gradientHolds;
+    for (size_t i = 0; i < bucket.written.size(); ++i) {
+        const ElementRange range = bucket.layout.parameters[i].range();
+        if (!bucket.written[i] && !earlierPasses)
+            buffer.narrow(0, range.begin, range.size()).zero_();
+    }
+}
+
+void Engine::reduce(observe::UnitIndex index)
+{
+    for (const size_t i : unitAt(index).buckets) {
+        Bucket &bucket = m_buckets[i];
+        if (m_lastMicroBatch && bucket.settings.strategy == Strategy::GradOp)
+            freeGathered(bucket);
+        if (!bucket.frozen)
+            reduce(bucket);
+    }
+}
+
+void Engine::reduce(Bucket &bucket)
+{
+    completeGradient(bucket);
+    const CollectiveTag tag{bucket.index, Phase::Backward};
+    Pending pending;
+    if (bucket.isSharded()) {
+        if (m_plan.pass.reduceEvery == ReduceEvery::Step && !m_lastMicroBatch) {
+            bucket.unreducedHolds = true;
+            return;
+        }
+        if (!bucket.gradient_S.defined())
+            bucket.gradient_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Gradients, bucket.index);
+        pending = bucket.groups.shard->reduceScatter(bucket.unreduced_G, bucket.gradient_S, bucket.gradientHolds, tag);
+        bucket.unreducedHolds = false;
+    }
+    if (m_lastMicroBatch && bucket.groups.replica->worldSize() > 1) {
+        if (!bucket.isSharded())
+            drainReductions(kReductionsInFlight);
+        pending = bucket.groups.replica->allReduce(bucket.gradient_S, tag);
+    }
+    bucket.gradientHolds = true;
+    if (pending) {
+        bucket.reducing = std::move(pending);
+        m_reducing.push_back(&bucket);
+    }
+}
+
+void Engine::drainReductions(size_t keep)
+{
+    while (m_reducing.size() > keep) {
+        Bucket &oldest = *m_reducing.front();
+        m_reducing.pop_front();
+        const observe::SpanScope span(m_observer, {"wait for reduction", SpanCategory::Idle, Phase::Backward,
+                                                   oldest.index, 0, oldest.reducing.collective()});
+        oldest.reducing.wait();
+        oldest.reducing = {};
+        oldest.unreduced_G.reset();
+    }
+}
+
+void Engine::dropGradients()
+{
+    drainReductions(0);
+    for (Bucket &bucket : m_buckets) {
+        bucket.gradient_S.reset();
+        bucket.unreduced_G.reset();
+        bucket.gradientHolds = bucket.unreducedHolds = false;
+    }
+}
+
+} // namespace shardscope::engine

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/model/training_curve.h"
+
+#include "tests/model/ranks.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace shardscope::test {
+
+at::Tensor stepTokens(const shapes::ModelShape &shape, int step)
+{
+    auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(1000 + step));
+    // Of a quarter of the vocabulary, so that there is something to learn.
+    return at::randint(0, shape.vocabulary / 4, {kGlobalBatch, kPositions + 1}, generator,
+                       at::TensorOptions(at::kLong));
+}
+
+engine::StepScalars::Values trainStep(model::Decoder &decoder, const TrainingCase &test, const at::Tensor &all,
+                                      Curve *firstGradients)
+{
+    engine::Engine &engine = decoder.engine();
+    const int64_t own = kGlobalBatch / test.worldSize;
+    const int64_t micro = own / test.accumulation;
+    const double scale = 1.0 / static_cast<double>(kGlobalBatch * kPositions);
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    for (int i = 0; i < test.accumulation; ++i) {
+        const at::Tensor rows = all.narrow(0, engine.communicator().rank() * own + i * micro, micro);
+        loss += decoder.forwardBackward(rows.slice(1, 0, kPositions).contiguous(), rows.slice(1, 1).contiguous(), scale,
+                                        i + 1 == test.accumulation);
+    }
+    const engine::StepScalars scalars = engine.reduceScalars(loss, std::vector<double>{0.0, 2.0});
+    if (firstGradients) {
+        for (const engine::Bucket &bucket : engine.buckets()) {
+            for (const engine::ParameterPlace &place : bucket.layout.parameters) {
+                if (!bucket.frozen)
+                    firstGradients->firstGradients[place.shape.name] = engine.gatherGradient(place.shape.name).value();
+            }
+        }
+    }
+    engine.optimizerStep(1e-3, test.configuration.optimizer.clipNorm, scalars);
+    EXPECT_EQ(scalars.host().words[0], 0.0);
+    EXPECT_EQ(scalars.host().words[1], 2.0 * test.worldSize);
+    return scalars.host();
+}
+
+static NamedTensors weightsOf(engine::Engine &engine)
+{
+    NamedTensors weights;
+    for (const engine::Bucket &bucket : engine.buckets()) {
+        for (const engine::ParameterPlace &place : bucket.layout.parameters)
+            weights[place.shape.name] = engine.gatherParameter(place.shape.name).value();
+    }
+    return weights;
+}
+
+Curve train(const TrainingCase &test)
+{
+    Curve curve;
+    observe::Observer observer;
+    const shapes::ModelShape shape = smallShape(true, test.tied, true);
+    runRanks(test.worldSize, observer, [&](engine::Communicator &communicator) {
+        config::RunConfiguration configuration = test.configuration;
+        configuration.optimizer.momentum = 0.9;
+        model::Decoder decoder(shape, configuration, communicator, observer);
+        decoder.engine().initialize(3);
+        Curve own;
+        own.firstWeights = weightsOf(decoder.engine());
+        for (int step = 0; step < kSteps; ++step) {
+            if (test.beforeStep)
+                test.beforeStep(decoder, configuration, step);
+            const auto values = trainStep(decoder, test, stepTokens(shape, step), step == 0 ? &own : nullptr);
+            own.losses.push_back(values.lossSum);
+            own.norms.push_back(values.gradientNorm());
+            if (test.validateEvery > 0 && step % test.validateEvery == 0) {
+                const at::Tensor held = stepTokens(shape, 777);
+                const double loss =
+                    decoder.forwardLoss(held.slice(1, 0, kPositions).contiguous(), held.slice(1, 1).contiguous(), 1.0)
+                        .item<double>();
+                const auto sums = decoder.engine().sumOverRanks(std::vector<double>{loss, 1.0});
+                EXPECT_EQ(sums[1], test.worldSize);
+            }
+        }
+        const at::Tensor first = stepTokens(shape, 0);
+        const at::Tensor targets = first.slice(1, 1).contiguous();
+        own.firstBatchAfter = decoder
+                                  .forwardLoss(first.slice(1, 0, kPositions).contiguous(), targets,
+                                               1.0 / static_cast<double>(targets.numel()))
+                                  .item<double>();
+        own.lastWeights = weightsOf(decoder.engine());
+        if (communicator.rank() == 0)
+            curve = std::move(own);
+    });
+    return curve;
+}
+
+static double relative(const at::Tensor &value, const at::Tensor &reference)
+{
+    return ((value - reference).norm() / reference.norm()).item<double>();
+}
+
+void expectSameCurve(const Curve &curve, const Curve &reference, Precision precision)
+{
+    const bool isFp32 = precision == Precision::Fp32;
+    const double lossTolerance = isFp32 ? 1e-5 : 5e-4;
+    const double normTolerance = isFp32 ? 1e-5 : 1e-2;
+    const double gradientTolerance = isFp32 ? 1e-5 : 3e-2;
+    for (size_t step = 0; step < kSteps; ++step) {
+        EXPECT_NEAR(curve.losses[step] / reference.losses[step], 1.0, lossTolerance) << "step " << step;
+        EXPECT_NEAR(curve.norms[step] / reference.norms[step], 1.0, normTolerance) << "step " << step;
+    }
+    ASSERT_EQ(curve.firstGradients.size(), reference.firstGradients.size());
+    for (const auto &[name, gradient] : curve.firstGradients)
+        EXPECT_LT(relative(gradient, reference.firstGradients.at(name)), gradientTolerance) << name;
+}
+
+void expectEqualToTheBit(const Curve &a, const Curve &b)
+{
+    EXPECT_EQ(a.losses, b.losses);
+    EXPECT_EQ(a.norms, b.norms);
+    for (const auto &[name, weight] : a.lastWeights)
+        EXPECT_TRUE(at::equal(weight, b.lastWeights.at(name))) << name;
+}
+
+} // namespace shardscope::test
