@@ -3,6 +3,7 @@
 #include "app/cli/exit_code.h"
 #include "app/cli/prepared_run.h"
 #include "app/cli/status_text.h"
+#include "core/base/clock.h"
 #include "core/control/control_client.h"
 #include "core/run/json_access.h"
 
@@ -23,7 +24,8 @@ static std::string describeResult(RequestKind kind, const run::RunFolder &folder
     run::take(result, "step", step);
     switch (kind) {
     case RequestKind::Pause:
-        return fmt::format("Paused after step {}. Go on with: shardscope-cli unpause \"{}\"", step, folder.name());
+        return fmt::format("Paused after step {}. Go on with: shardscope-cli unpause \"{}\"", step,
+                           argumentFor(folder));
     case RequestKind::Unpause:
         return fmt::format("Goes on after step {}.", step);
     case RequestKind::Checkpoint: {
@@ -32,8 +34,17 @@ static std::string describeResult(RequestKind kind, const run::RunFolder &folder
         return fmt::format("Checkpoint of step {}: {}", step, path);
     }
     default:
-        return fmt::format("Ended after step {}. Go on with: shardscope-cli run --resume \"{}\"", step, folder.name());
+        return fmt::format("Ended after step {}. Go on with: shardscope-cli run --resume \"{}\"", step,
+                           argumentFor(folder));
     }
+}
+
+/// A run that takes no commands, for good, is the wrong one to give them to: whoever asks has to change something.
+static int failToConnect(const run::RunFolder &folder, const std::string &why)
+{
+    const auto status = run::currentStatus(folder, realtimeNs());
+    const bool takesCommands = status && status->live() && !status->socket.empty();
+    return failWith(takesCommands ? kJobFailed : kWrongInput, why);
 }
 
 int controlCommand(const std::string &name, RequestKind kind, Format format)
@@ -43,7 +54,7 @@ int controlCommand(const std::string &name, RequestKind kind, Format format)
         return failWith(kWrongInput, folder.error().text);
     auto client = control::ControlClient::connect(*folder);
     if (!client)
-        return failWith(kJobFailed, client.error().text);
+        return failToConnect(*folder, client.error().text);
     const auto result = client->request(kind, kPatience);
     if (!result)
         return failWith(kJobFailed, result.error().text);

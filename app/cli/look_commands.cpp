@@ -23,7 +23,7 @@ using nlohmann::json;
 static json toJson(const run::RunSummary &summary)
 {
     json object = json::parse(run::toJson(summary.status));
-    object["name"] = summary.folder.name();
+    object["name"] = summary.name;
     object["shown_name"] = summary.shownName();
     object["folder"] = summary.folder.root().string();
     object["problem"] = summary.problem.empty() ? json(nullptr) : json(summary.problem);
@@ -78,7 +78,7 @@ static void watchForInterrupt()
 static int left(const run::RunFolder &folder)
 {
     Output(STDERR_FILENO)
-        .line(fmt::format("The run goes on. Watch it again with: shardscope-cli attach \"{}\"", folder.name()));
+        .line(fmt::format("The run goes on. Watch it again with: shardscope-cli attach \"{}\"", argumentFor(folder)));
     return kInterrupted;
 }
 

@@ -10,6 +10,7 @@
 #include "core/data/dataset.h"
 #include "core/files/checkpoint_folder.h"
 #include "core/run/places.h"
+#include "core/run/run_pointer.h"
 #include "core/run/run_record.h"
 #include "core/run/run_status.h"
 #include "core/shapes/known_models.h"
@@ -25,6 +26,11 @@ using config::RunConfiguration;
 fs::path runsDirectory()
 {
     return run::defaultRunsDirectory();
+}
+
+std::string argumentFor(const run::RunFolder &folder)
+{
+    return folder.root().parent_path() == runsDirectory() ? folder.name() : folder.root().string();
 }
 
 static files::CheckpointFolder checkpointsOf(const run::RunFolder &folder)
@@ -248,8 +254,11 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     prepared->plan.ranks = static_cast<int>(resolved->configuration.parallel.ranks);
     prepared->plan.shareDevice = resolved->configuration.parallel.shareDevice && resolved->device == DeviceKind::Cuda;
     prepared->plan.steps = resolved->configuration.train.steps;
+    prepared->plan.hangNs = resolved->configuration.run.hangSeconds * 1'000'000'000;
     prepared->plan.cores = machine.cpuThreads;
     prepared->plan.environment = environment;
+    if (auto known = run::leavePointer(runsDirectory(), prepared->plan.folder); !known)
+        prepared->notes.push_back(fmt::format("Lists of runs will not show this one: {}", known.error().text));
     prepared->notes.insert(prepared->notes.begin(), resolved->notes.begin(), resolved->notes.end());
     return prepared;
 }

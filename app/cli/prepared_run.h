@@ -26,4 +26,7 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
 /// Where runs without --out are: run.directory of nothing but the default, as the other verbs look there.
 std::filesystem::path runsDirectory();
 
+/// What a user types for this run: its name where it is in the runs directory, else its path.
+std::string argumentFor(const run::RunFolder &folder);
+
 } // namespace shardscope::cli

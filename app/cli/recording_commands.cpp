@@ -31,7 +31,9 @@ int analyzeCommand(const std::string &name, Format format)
     const auto analysis = analysis::analyze(*recording);
     if (!analysis)
         return failWith(kWrongInput, analysis.error().text);
-    Output(STDOUT_FILENO).result(format == Format::Json ? analysis::toJson(*analysis) : analysis::toText(*analysis));
+    const std::string shown = run::RunFolder(name).name();
+    Output(STDOUT_FILENO)
+        .result(format == Format::Json ? analysis::toJson(*analysis) : analysis::toText(*analysis, shown));
     return kDone;
 }
 

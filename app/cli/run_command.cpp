@@ -75,7 +75,10 @@ static int supervise(PreparedRun prepared, const RunOptions &options, const std:
     }
     QCoreApplication::exec();
     const int code = exitCodeOf(supervisor);
+    const bool recorded = recorder.problem().empty();
     recorder.close(code);
+    if (recorded && !recorder.problem().empty())
+        errors.line("The record of commands and deaths is not whole: " + recorder.problem());
     printer.ended(folder, supervisor.status());
     if (supervisor.status().failure)
         errors.result(failureText(folder, supervisor.status()));

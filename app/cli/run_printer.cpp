@@ -75,6 +75,14 @@ void RunPrinter::message(const std::string &text)
         m_out.line(text);
 }
 
+static std::string whereEnded(const run::RunStatus &status)
+{
+    if (status.step.value_or(0) == 0)
+        return "before its first step";
+    return fmt::format("after step {}{}", *status.step,
+                       status.steps ? fmt::format(" of {}", *status.steps) : std::string());
+}
+
 void RunPrinter::ended(const run::RunFolder &folder, const run::RunStatus &status)
 {
     if (m_format == Format::Json) {
@@ -83,11 +91,13 @@ void RunPrinter::ended(const run::RunFolder &folder, const run::RunStatus &statu
     }
     if (status.step && m_lastStep != status.step)
         m_out.result(stepLine(status));
-    if (status.state == RunState::Done)
-        m_out.result(status.step && status.step == status.steps
-                         ? fmt::format("Done: {}", folder.root().string())
-                         : fmt::format("Ended before its last step. Go on with: shardscope-cli run --resume \"{}\"",
-                                       folder.root().string()));
+    if (status.state != RunState::Done)
+        return;
+    if (status.step && status.step == status.steps)
+        m_out.result(fmt::format("Done: {}", folder.root().string()));
+    else
+        m_out.result(fmt::format("Ended {}. Go on with: shardscope-cli run --resume \"{}\"", whereEnded(status),
+                                 folder.root().string()));
 }
 
 } // namespace shardscope::cli

@@ -10,8 +10,9 @@ namespace shardscope::cli {
 
 SupervisorRecorder::SupervisorRecorder(const run::RunFolder &folder, int attempt, int64_t originNs,
                                        const std::string &command)
+    : m_place(run::DatabasePlace::choose(folder.supervisorDatabase(attempt)))
 {
-    auto writer = store::Writer::open(folder.supervisorDatabase(attempt));
+    auto writer = store::Writer::open(m_place.path());
     if (!writer) {
         m_problem = writer.error().text;
         return;
@@ -59,6 +60,8 @@ void SupervisorRecorder::close(int exitCode)
     m_writer->put(m_process);
     keep(m_writer->close());
     m_writer.reset();
+    if (m_problem.empty())
+        keep(m_place.moveHome());
 }
 
 } // namespace shardscope::cli

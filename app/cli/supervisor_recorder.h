@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/observe/observer.h"
+#include "core/run/database_place.h"
 #include "core/run/run_folder.h"
 #include "profiler/store/writer.h"
 
@@ -11,7 +12,8 @@
 namespace shardscope::cli {
 
 /// Writes what a supervisor tells (commands, checkpoints, warnings, deaths) to attempt-K/supervisor.sqlite. A database
-/// that can't be written costs the record, never the run.
+/// (where that is on a network file system, to a local folder, and moved there at the end). A database that can't be
+/// written costs the record, never the run.
 class SupervisorRecorder : public observe::Observer
 {
 public:
@@ -25,6 +27,7 @@ public:
 
 private:
     void keep(const Result<> &written);
+    run::DatabasePlace m_place;
     store::ProcessRow m_process;
     std::optional<store::Writer> m_writer;
     std::string m_problem;

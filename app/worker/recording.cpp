@@ -44,12 +44,13 @@ static std::vector<std::pair<std::string, std::string>> versions(c10::Device dev
 
 Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run,
                                                          const shapes::ModelShape &shape, const RunPlace &place,
-                                                         const RankEnvironment &environment, c10::Device device,
+                                                         const RankEnvironment &environment,
+                                                         const run::DatabasePlace &database, c10::Device device,
                                                          int64_t firstStep, const std::vector<std::string> &commandLine)
 {
     const config::RunConfiguration &configuration = run.configuration;
     collect::RecorderOptions options;
-    options.database = place.folder.rankDatabase(place.attempt, environment.rank);
+    options.database = database.path();
     options.flight = place.folder.flightFile(place.attempt, environment.rank);
     options.level = configuration.record.level;
     options.keepSteps = configuration.record.keepSteps;

@@ -4,6 +4,7 @@
 #include "app/worker/rank_environment.h"
 #include "app/worker/run_place.h"
 #include "core/config/check.h"
+#include "core/run/database_place.h"
 #include "core/shapes/model_shape.h"
 #include "profiler/collect/recorder.h"
 
@@ -14,12 +15,11 @@
 
 namespace shardscope::worker {
 
-/// Opens attempt-K/rank-N.sqlite and hooks into the allocators. Call before the first tensor and before the device's
-/// context exists: what was there before is not seen.
-Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run,
-                                                         const shapes::ModelShape &shape, const RunPlace &place,
-                                                         const RankEnvironment &environment, c10::Device device,
-                                                         int64_t firstStep,
-                                                         const std::vector<std::string> &commandLine);
+/// Opens attempt-K/rank-N.sqlite, at `database`, and hooks into the allocators. Call before the first tensor and before
+/// the device's context exists: what was there before is not seen.
+Result<std::unique_ptr<collect::Recorder>>
+openRecording(const config::ResolvedRun &run, const shapes::ModelShape &shape, const RunPlace &place,
+              const RankEnvironment &environment, const run::DatabasePlace &database, c10::Device device,
+              int64_t firstStep, const std::vector<std::string> &commandLine);
 
 } // namespace shardscope::worker

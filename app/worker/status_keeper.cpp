@@ -85,8 +85,20 @@ void StatusKeeper::stepDone(const train::StepReport &report)
     if (report.stepNs > 0)
         m_status.tokensPerSecond =
             static_cast<double>(report.result.tokens * m_worldSize) * 1e9 / static_cast<double>(report.stepNs);
-    const train::StepFigures &figures = report.figures;
-    m_status.peakAllocatedBytes = figures.peakAllocatedBytes;
+    take(report.figures);
+}
+
+void StatusKeeper::figures(const train::StepFigures &figures)
+{
+    const std::lock_guard lock(m_mutex);
+    take(figures);
+}
+
+/// With m_mutex held.
+void StatusKeeper::take(const train::StepFigures &figures)
+{
+    if (figures.peakAllocatedBytes)
+        m_status.peakAllocatedBytes = figures.peakAllocatedBytes;
     if (figures.exposedCommunicationNs && figures.ofNs.value_or(0) > 0)
         m_status.exposedCommunicationShare =
             static_cast<double>(*figures.exposedCommunicationNs) / static_cast<double>(*figures.ofNs);

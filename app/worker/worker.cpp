@@ -58,10 +58,12 @@ private:
     c10::intrusive_ptr<c10d::Store> m_store;
     std::optional<train::RankExchange> m_exchange;
     std::optional<RunPlace> m_place;
-    std::unique_ptr<StatusKeeper> m_keeper; ///< of rank 0 without a supervisor
+    std::unique_ptr<StatusKeeper> m_keeper;       ///< of rank 0 without a supervisor
+    std::optional<run::DatabasePlace> m_database; ///< of the recorder
     std::unique_ptr<collect::Recorder> m_recorder;
     std::unique_ptr<engine::Communicator> m_communicator;
     std::unique_ptr<model::Decoder> m_decoder;
+    int64_t m_lastStep = 0; ///< whose values are known
 };
 
 /// Configuration and data: what a user can get wrong is refused before anything is made.
@@ -122,8 +124,11 @@ Result<> RankRun::openDevice()
             return tl::unexpected(manifest.error());
         firstStep = manifest->step + 1;
     }
-    auto recorder = openRecording(m_setup.run, m_setup.shape, *m_place, m_environment, m_setup.device, firstStep,
-                                  m_arguments.commandLine);
+    m_database = run::DatabasePlace::choose(m_place->folder.rankDatabase(m_place->attempt, m_environment.rank));
+    if (!m_database->note().empty())
+        spdlog::info("{}", m_database->note());
+    auto recorder = openRecording(m_setup.run, m_setup.shape, *m_place, m_environment, *m_database, m_setup.device,
+                                  firstStep, m_arguments.commandLine);
     if (!recorder)
         return tl::unexpected(recorder.error());
     m_recorder = std::move(*recorder);
@@ -172,6 +177,7 @@ void RankRun::report(const control::RankMessage &message)
 
 void RankRun::logStep(const train::StepReport &report)
 {
+    m_lastStep = report.number;
     if (m_environment.rank == 0) {
         const double norm = report.result.gradientNorm.value_or(0);
         std::string line =
@@ -244,8 +250,11 @@ tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcom
     if (!outcome && m_communicator)
         m_communicator->abort();
     if (m_recorder) {
-        if (auto closed = m_recorder->close(exitCode); !closed)
+        if (auto closed = m_recorder->close(exitCode).and_then([this] { return m_database->moveHome(); }); !closed)
             spdlog::warn("{}", closed.error().text);
+        // With a device the figures of the last steps come about a second late: now they are all there.
+        if (m_keeper)
+            m_keeper->figures(newestFigures(m_lastStep));
     }
     if (m_keeper && outcome) {
         m_keeper->finish(RunState::Done);

@@ -36,8 +36,9 @@ struct RunConfiguration
 {
     struct
     {
-        std::string name;      ///< "" : made from model and time
-        std::string directory; ///< runs directory; "" : the default
+        std::string name;          ///< "" : made from model and time
+        std::string directory;     ///< runs directory; "" : the default
+        int64_t hangSeconds = 600; ///< a run in which nothing moves for so long is ended; 0: never
     } run;
     struct
     {

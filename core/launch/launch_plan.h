@@ -21,6 +21,7 @@ struct LaunchPlan
     int ranks = 1;
     bool shareDevice = false;                             ///< several ranks on one GPU
     int64_t steps = 0;                                    ///< shown until the first rank says it
+    int64_t hangNs = 0;                                   ///< how long a run may stand still; 0: for ever
     int cores = 1;                                        ///< shared by the ranks
     std::optional<files::CheckpointInfo> resumeFrom = {}; ///< where the attempt goes on
     Environment environment = processEnvironment();       ///< the user's; ranks get a cleaned one

@@ -30,7 +30,9 @@ Supervisor::Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &ob
     , m_commands(m_plan.ranks,
                  [this](Command command, CommandQueue::Recipients recipients) { sendCommand(command, recipients); })
     , m_meter(m_plan.ranks)
+    , m_hangWatch(m_plan.folder, m_plan.attempt, m_plan.hangNs)
 {
+    m_hangWatch.moved(monotonicNs());
     m_status.state = RunState::Starting;
     m_status.attempt = m_plan.attempt;
     m_status.pid = ::getpid();
@@ -44,6 +46,7 @@ Supervisor::Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &ob
         m_status.checkpointStep = m_plan.resumeFrom->step;
     }
     connect(&m_heartbeat, &QTimer::timeout, this, &Supervisor::beat);
+    connect(&m_heartbeat, &QTimer::timeout, this, &Supervisor::lookForHang);
     connect(&m_server, &ControlServer::requested, this, &Supervisor::onRequested);
 }
 
@@ -101,6 +104,23 @@ void Supervisor::beat()
     m_toldOfBrokenState = !written;
 }
 
+/// While ranks are set up, paused or being ended nothing is expected to move.
+void Supervisor::lookForHang()
+{
+    const bool shouldMove = m_status.state == RunState::Running || m_status.state == RunState::Stopping;
+    if (!shouldMove || m_killing || m_endingAfterFailure || m_commands.paused()) {
+        m_hangWatch.moved(monotonicNs());
+        return;
+    }
+    m_hang = m_hangWatch.check(m_status.ranks, monotonicNs());
+    if (!m_hang)
+        return;
+    tellOfDeath(*m_hang);
+    tell("The run has hung: its ranks are ended.");
+    setState(RunState::Stopping);
+    killAllSoon();
+}
+
 void Supervisor::setState(RunState state)
 {
     if (m_status.state == state)
@@ -138,6 +158,7 @@ void Supervisor::on(int rank, const control::StepMessage &message)
     m_status.ranks[rank].peakAllocatedBytes = message.peakAllocatedBytes;
     if (!m_meter.add(rank, message, m_status))
         return;
+    m_hangWatch.moved(monotonicNs());
     Q_EMIT stepDone(m_status);
     if (m_server.hasSubscribers())
         m_server.publish({"step", json::parse(run::toJson(m_status))});
@@ -197,21 +218,22 @@ void Supervisor::onRankEnded(int rank)
     status.state = well ? RunState::Done : RunState::Failed;
     if (!well && !m_killing) {
         m_judge.ended(rank, status.exitCode, status.signal, realtimeNs());
-        tellOfDeath(rank);
+        run::RunFailure failure = m_judge.of(rank);
+        if (failure.text.empty())
+            failure.text = logTail(m_plan.folder.logFile(m_plan.attempt, rank), kTailLines);
+        tellOfDeath(failure);
         endAfterFailure();
     }
     if (!anyRunning())
         finish();
 }
 
-void Supervisor::tellOfDeath(int rank)
+void Supervisor::tellOfDeath(const run::RunFailure &failure)
 {
-    run::RunFailure failure = m_judge.of(rank);
-    if (failure.text.empty())
-        failure.text = logTail(m_plan.folder.logFile(m_plan.attempt, rank), kTailLines);
+    const json pid = failure.rank ? json(m_status.ranks[static_cast<size_t>(*failure.rank)].pid) : json();
     m_observer.event(EventKind::Death, run::describeEnd(failure),
-                     run::dump({{"rank", rank},
-                                {"pid", m_status.ranks[rank].pid},
+                     run::dump({{"rank", run::orNull(failure.rank)},
+                                {"pid", pid},
                                 {"signal", run::orNull(failure.signal)},
                                 {"exit_code", run::orNull(failure.exitCode)},
                                 {"text", failure.text}}));
@@ -341,7 +363,9 @@ void Supervisor::finish()
     if (std::exchange(m_finished, true))
         return;
     m_heartbeat.stop();
-    if (m_judge.any())
+    if (m_hang)
+        m_status.failure = m_hang;
+    else if (m_judge.any())
         m_status.failure = decideFailure();
     m_status.endedNs = realtimeNs();
     m_status.socket.clear();

@@ -7,6 +7,7 @@
 #include "core/launch/command_queue.h"
 #include "core/launch/control_server.h"
 #include "core/launch/failure_judge.h"
+#include "core/launch/hang_watch.h"
 #include "core/launch/launch_plan.h"
 #include "core/launch/rank_process.h"
 #include "core/launch/step_meter.h"
@@ -78,7 +79,8 @@ private:
     void onRequested(qint64 client, const control::Request &request);
     void enqueue(control::Command command, CommandQueue::Done done, std::string_view asker);
     void sendCommand(control::Command command, CommandQueue::Recipients recipients);
-    void tellOfDeath(int rank);
+    void lookForHang();
+    void tellOfDeath(const run::RunFailure &failure);
     void endAfterFailure();
     void killAll(int signal);
     void killAllSoon();
@@ -95,6 +97,8 @@ private:
     CommandQueue m_commands;
     StepMeter m_meter;
     FailureJudge m_judge;
+    HangWatch m_hangWatch;
+    std::optional<run::RunFailure> m_hang; ///< why the supervisor has ended the run
     QTimer m_heartbeat;
     std::vector<std::pair<ControlServer::ClientId, int64_t>> m_endNowAskers; ///< client and request
     int m_interrupts = 0;

@@ -144,11 +144,11 @@ Result<> Trainer::runStep()
     const engine::StepScalars scalars = engine.reduceScalars(loss, words);
     step.scalars = LateScalars(scalars);
     engine.optimizerStep(step.result.learningRate, m_job.configuration.optimizer.clipNorm, scalars);
+    step.ended = StepMark::now(engine.device()); // what follows is not of the step: it would spoil its tokens a second
     if (validationDue(step.number)) {
         const SpanScope span(m_job.observer, SpanInfo{"validate", SpanCategory::Host, Phase::Validate});
         step.result.validationLoss = m_validator.run(m_job.decoder, m_loader);
     }
-    step.ended = StepMark::now(engine.device());
     m_done = step.number;
     if (!engine.device().is_cuda()) {
         takeValues(step);

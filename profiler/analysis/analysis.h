@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardscope::analysis {
@@ -129,7 +130,7 @@ Result<Analysis> analyze(const store::Recording &recording, const store::CancelT
 
 /// `analyze --format json`, one object as docs/contract.md has it (analyze.schema.json beside this file).
 std::string toJson(const Analysis &analysis);
-/// Tables for a terminal.
-std::string toText(const Analysis &analysis);
+/// Tables for a terminal, headed by the run's name.
+std::string toText(const Analysis &analysis, std::string_view name);
 
 } // namespace shardscope::analysis

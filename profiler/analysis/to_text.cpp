@@ -172,9 +172,10 @@ std::string findingsText(const Analysis &analysis)
 
 } // namespace
 
-std::string toText(const Analysis &analysis)
+std::string toText(const Analysis &analysis, std::string_view name)
 {
-    std::string text = fmt::format("Recording of {}{}\n", analysis.source, analysis.complete ? "" : " (incomplete)");
+    std::string text =
+        fmt::format("Recording of {} (by {}{})\n", name, analysis.source, analysis.complete ? "" : ", incomplete");
     if (analysis.attempts.empty())
         return text + "Nothing has been recorded yet.\n";
     for (const std::string &part : {attemptsText(analysis), lossText(analysis), ranksText(analysis),

@@ -3,7 +3,7 @@
 // equation against the allocator's own statistics.
 #include "profiler/allocator/cuda_memory.h"
 #include "tests/collect/database.h"
-#include "tests/collect/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
@@ -69,7 +69,7 @@ TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
 {
     if (!hasGpu())
         GTEST_SKIP() << "no CUDA device";
-    const collect::TemporaryFolder folder;
+    const test::TemporaryFolder folder;
     const auto tag = std::make_shared<collect::CurrentMemoryTag>();
     auto memory = trackCudaMemory(0, tag);
     ASSERT_TRUE(memory) << memory.error().text;
@@ -151,7 +151,7 @@ TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
 {
     if (!hasGpu())
         GTEST_SKIP() << "no CUDA device";
-    const collect::TemporaryFolder folder;
+    const test::TemporaryFolder folder;
     const auto tag = std::make_shared<collect::CurrentMemoryTag>();
     auto opened = Recorder::open(options(folder.path(), RecordLevel::Full, tag));
     ASSERT_TRUE(opened) << opened.error().text;

@@ -138,7 +138,7 @@ TEST_F(AnalysisTest, NothingToFindInAGoodRun)
     const Analysis analysis = analysisOf({});
     EXPECT_TRUE(analysis.complete);
     EXPECT_THAT(analysis.findings, IsEmpty());
-    EXPECT_THAT(toText(analysis), HasSubstr("none: exposed communication is below 25 %"));
+    EXPECT_THAT(toText(analysis, "a run"), HasSubstr("none: exposed communication is below 25 %"));
 }
 
 TEST_F(AnalysisTest, ExposedCommunicationIsFoundWithItsCause)
@@ -234,7 +234,7 @@ TEST_F(AnalysisTest, ARunThatHasNotBegun)
     const Analysis analysis = read();
     EXPECT_FALSE(analysis.complete);
     EXPECT_FALSE(analysis.slowest);
-    EXPECT_THAT(toText(analysis), HasSubstr("Nothing has been recorded yet"));
+    EXPECT_THAT(toText(analysis, "a run"), HasSubstr("Nothing has been recorded yet"));
     EXPECT_TRUE(json::parse(toJson(analysis))["slowest"].is_null());
 }
 

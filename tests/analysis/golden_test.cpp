@@ -37,7 +37,7 @@ void compareBoth(const test::FixtureOptions &options, const std::string &name)
     ASSERT_TRUE(recording) << recording.error().text;
     const auto analysis = analyze(*recording);
     ASSERT_TRUE(analysis) << analysis.error().text;
-    compare(toText(*analysis), name + ".txt");
+    compare(toText(*analysis, name), name + ".txt");
     compare(toJson(*analysis) + "\n", name + ".json");
 }
 

@@ -20,11 +20,19 @@ protected:
     void refused(std::vector<std::string> arguments, const testing::Matcher<std::string> &message)
     {
         arguments.insert(arguments.begin(), "run");
+        const int64_t before = entries();
         const test::Finished finished = cli.run(arguments);
         EXPECT_EQ(finished.exitCode, 2) << finished.out << finished.errors;
         EXPECT_THAT(finished.errors, message);
         EXPECT_EQ(finished.out, "");
-        EXPECT_FALSE(fs::exists(cli.runs())) << "something was made";
+        EXPECT_EQ(entries(), before) << "something was made";
+    }
+    /// In the runs directory; -1 where there is none.
+    int64_t entries() const
+    {
+        std::error_code error;
+        const fs::directory_iterator all(cli.runs(), error);
+        return error ? -1 : std::distance(begin(all), end(all));
     }
     std::string data() const { return cli.data().string(); }
     std::string file(const std::string &name, const std::string &text)

@@ -147,6 +147,15 @@ Program CommandLine::start(const std::vector<std::string> &arguments, int termin
     return Program(binFolder() / "shardscope-cli", arguments, m_variables, output, terminal);
 }
 
+Program CommandLine::startThrough(std::vector<std::string> wrapper, const std::vector<std::string> &arguments)
+{
+    const fs::path program = wrapper.front();
+    wrapper.erase(wrapper.begin());
+    wrapper.push_back((binFolder() / "shardscope-cli").string());
+    wrapper.insert(wrapper.end(), arguments.begin(), arguments.end());
+    return Program(program, wrapper, m_variables, folder() / ("output-" + std::to_string(++m_started)));
+}
+
 run::RunStatus CommandLine::waitFor(const std::string &name,
                                     const std::function<bool(const run::RunStatus &)> &condition,
                                     std::chrono::seconds patience) const

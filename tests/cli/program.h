@@ -4,7 +4,7 @@
 #include "core/files/checkpoint_folder.h"
 #include "core/run/run_folder.h"
 #include "core/run/run_status.h"
-#include "tests/run/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <chrono>
 #include <filesystem>
@@ -61,6 +61,8 @@ public:
     /// For all programs started from now on.
     void set(const std::string &variable, const std::string &value) { m_variables[variable] = value; }
     Program start(const std::vector<std::string> &arguments, int terminal = -1);
+    /// By another program, such as unshare, that takes the command to start after its own words.
+    Program startThrough(std::vector<std::string> wrapper, const std::vector<std::string> &arguments);
     Finished run(const std::vector<std::string> &arguments) { return start(arguments).wait(); }
     std::filesystem::path folder() const { return m_temporary.path(); }
     std::filesystem::path runs() const { return m_temporary.path() / "data" / "shardscope" / "runs"; }

@@ -89,7 +89,8 @@ TEST_F(Run, interruptedOnceLeavesACheckpointAndGoesOnLater)
     program.signal(SIGINT);
     const test::Finished finished = program.wait();
     EXPECT_EQ(finished.exitCode, 130);
-    EXPECT_THAT(finished.out, AllOf(HasSubstr("Checkpoint of step"), HasSubstr("--resume")));
+    EXPECT_THAT(finished.out,
+                AllOf(HasSubstr("Checkpoint of step"), HasSubstr("Ended after step "), HasSubstr("--resume")));
     const auto status = run::readStatus(cli.runFolder("a")).value();
     EXPECT_EQ(status.state, RunState::Done);
     EXPECT_EQ(cli.newestCheckpoint("a")->step, status.step);
@@ -140,7 +141,7 @@ TEST_F(Run, whoseSupervisorIsKilledLeavesNobodyBehind)
     expectNoRankLeft(status);
     EXPECT_THAT(cli.run({"status", "a"}).out, AllOf(HasSubstr("lost"), HasSubstr("--resume")));
     const test::Finished pause = cli.run({"pause", "a"});
-    EXPECT_EQ(pause.exitCode, 1);
+    EXPECT_EQ(pause.exitCode, 2);
     EXPECT_THAT(pause.errors, HasSubstr("lost"));
 }
 
@@ -163,7 +164,7 @@ TEST_F(Run, commandsTakeEffect)
     EXPECT_THAT(stopped.out, HasSubstr("Ended after step"));
     EXPECT_EQ(program.wait().exitCode, 0) << "stopped, not interrupted";
     const test::Finished late = cli.run({"pause", "a"});
-    EXPECT_EQ(late.exitCode, 1);
+    EXPECT_EQ(late.exitCode, 2) << "wrong usage: nothing can be done to a run that has ended";
     EXPECT_THAT(late.errors, HasSubstr("has ended already (done)"));
 }
 
@@ -223,6 +224,12 @@ TEST_F(Run, inAFolderOfTwoHundredAndFiftyCharacters)
     const test::Finished finished = cli.run(cli.runArguments("a", {"--out", out.string()}));
     EXPECT_EQ(finished.exitCode, 0) << finished.errors;
     EXPECT_EQ(run::readStatus(run::RunFolder(out)).value().state, RunState::Done);
+    const json all = json::parse(cli.run({"status", "--format", "json"}).out);
+    ASSERT_EQ(all.size(), 1u) << "the list knows runs that are elsewhere";
+    EXPECT_EQ(all[0]["folder"], out.string());
+    EXPECT_THAT(cli.run({"logs", out.filename().string()}).out, HasSubstr("rank 0 of 2 begins"));
+    fs::remove_all(out);
+    EXPECT_EQ(json::parse(cli.run({"status", "--format", "json"}).out).size(), 0u);
 }
 
 TEST_F(Run, helpListsEveryKey)

@@ -92,7 +92,7 @@ TEST_F(WithWorker, aRunToItsEndIsRecordedAndAnalysed)
     EXPECT_TRUE(report["complete"]);
     EXPECT_EQ(report["ranks"].size(), 2u);
     EXPECT_EQ(report["steps"].size(), 6u);
-    EXPECT_EQ(cli.run({"analyze", "a"}).exitCode, 0);
+    EXPECT_THAT(cli.run({"analyze", "a"}).out, HasSubstr("Recording of a (by shardscope)"));
 }
 
 TEST_F(WithWorker, interruptedAndResumedEqualsUninterrupted)
@@ -193,4 +193,31 @@ TEST_F(WithWorker, fourRunsAtOnceWithAnotherJobsVariablesAndDecimalCommas)
     }
     EXPECT_EQ(losses("one"), losses("三"));
     EXPECT_EQ(losses("one").size(), 3u);
+}
+
+TEST_F(WithWorker, trainsWithNoNetworkInterfaceButLoopback)
+{
+    const std::vector<std::string> alone = {
+        "/usr/bin/unshare", "-rn", "/bin/sh", "-c", "ip link set lo up && exec \"$@\"", "sh"};
+    if (cli.startThrough(alone, {"--version"}).wait().exitCode != 0)
+        GTEST_SKIP() << "a network namespace can't be made here (unshare -rn, ip link set lo up)";
+    const test::Finished finished = cli.startThrough(alone, arguments("a", {"--steps", "3"})).wait(60s);
+    EXPECT_EQ(finished.exitCode, 0) << finished.out << finished.errors;
+    EXPECT_EQ(losses("a").size(), 3u);
+}
+
+TEST_F(WithWorker, aLackOfMemoryFailsTheRunWithWhatToChange)
+{
+    // An address space that holds the program, and not the activations of so many sequences.
+    const fs::path wrapper = cli.folder() / "worker.sh";
+    std::ofstream(wrapper) << "#!/bin/sh\nulimit -v 5000000\nexec '" << launch::findWorker()->string() << "' \"$@\"\n";
+    fs::permissions(wrapper, fs::perms::owner_all);
+    cli.set("SHARDSCOPE_WORKER", wrapper.string());
+    const test::Finished finished = cli.run(arguments("a", {"--set", "train.micro_batch=65536", "--steps", "2"}));
+    EXPECT_EQ(finished.exitCode, 1) << finished.out << finished.errors;
+    EXPECT_THAT(finished.errors, AllOf(HasSubstr(" ran out of memory"), HasSubstr("halve train.micro_batch")));
+    const auto failed = run::readStatus(cli.runFolder("a")).value();
+    EXPECT_EQ(failed.state, RunState::Failed);
+    EXPECT_TRUE(failed.failure->rank);
+    EXPECT_THAT(cli.run({"sql", "a", "select kind from event"}).out, HasSubstr("out_of_memory"));
 }

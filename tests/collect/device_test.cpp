@@ -7,7 +7,7 @@
 #include "profiler/collect/lanes.h"
 #include "profiler/collect/recorder.h"
 #include "tests/collect/database.h"
-#include "tests/collect/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +20,8 @@
 
 namespace shardscope::collect {
 namespace {
+
+using test::TemporaryFolder;
 
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -2,7 +2,7 @@
 #include "core/base/file.h"
 #include "core/observe/flight.h"
 #include "profiler/collect/flight_ring.h"
-#include "tests/collect/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +14,8 @@
 
 namespace shardscope::collect {
 namespace {
+
+using test::TemporaryFolder;
 
 using observe::CollectiveInfo;
 using observe::readFlight;

@@ -2,7 +2,7 @@
 // What recording costs the thread that trains: nanoseconds a span, a collective, a change of tag. Not a CTest: its
 // numbers depend on the machine. Run: test_recorder_bench
 #include "profiler/collect/recorder.h"
-#include "tests/collect/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <benchmark/benchmark.h>
 
@@ -11,6 +11,8 @@
 
 namespace shardscope::collect {
 namespace {
+
+using test::TemporaryFolder;
 
 struct Bench
 {

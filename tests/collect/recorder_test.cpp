@@ -3,7 +3,7 @@
 #include "core/observe/flight.h"
 #include "profiler/collect/recorder.h"
 #include "tests/collect/database.h"
-#include "tests/collect/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +13,8 @@
 
 namespace shardscope::collect {
 namespace {
+
+using test::TemporaryFolder;
 
 using observe::MemoryScope;
 using observe::SpanInfo;

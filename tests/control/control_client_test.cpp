@@ -2,7 +2,7 @@
 #include "core/base/clock.h"
 #include "core/control/control_client.h"
 #include "core/run/run_status.h"
-#include "tests/run/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <cstring>
 #include <gmock/gmock.h>

@@ -4,12 +4,14 @@
 //   die@S=SIGNAL       raise SIGNAL after step S            exit@S=CODE   exit with CODE after step S, without a
 //   message fail@S=TEXT_WITH_UNDERSCORES   say a failure after step S, then exit with 1 collective@S       say a
 //   failure in a collective after step S, then exit with 1 hang@S             after step S do nothing more, and ignore
-//   SIGTERM rank=R             the words after it are for rank R alone; before the first one they are for all
+//   SIGTERM stop@S             raise SIGSTOP after step S rank=R             the words after it are for rank R alone;
+//   before the first one they are for all
 // FAKE_STEPS (default 5) and FAKE_STEP_MS (default 20) say how many steps and how long one takes. As real ranks do,
 // they meet once a step (in a file that all map), and rank 0's command word is in force two steps later.
 #include "core/base/clock.h"
 #include "core/control/rank_channel.h"
 #include "core/files/checkpoint_folder.h"
+#include "profiler/collect/flight_ring.h"
 
 #include <atomic>
 #include <chrono>
@@ -90,6 +92,7 @@ public:
         , m_run(std::move(run))
         , m_deeds(readDeeds(m_rank))
         , m_channel(RankChannel::fromEnvironment())
+        , m_flight(collect::FlightRing::create(attempt / fmt::format("rank-{}.flight", m_rank), m_rank, m_ranks, true))
     {
     }
 
@@ -129,16 +132,22 @@ private:
     fs::path m_run;
     Deeds m_deeds;
     std::unique_ptr<RankChannel> m_channel;
+    Result<std::unique_ptr<collect::FlightRing>> m_flight;
 };
 
 /// A collective: waits for all, for ever where one has died.
 void FakeRank::meet(int step)
 {
+    const int64_t number = step - 1;
+    (*m_flight)->begin(number, {.sequence = number, .operation = Operation::AllReduce, .phase = Phase::Optimizer}, step,
+                       "block.0", "fake");
+    (*m_flight)->enqueued(number, realtimeNs());
     m_meeting->steps[m_rank] = step;
     for (int rank = 0; rank < m_ranks; ++rank) {
         while (m_meeting->steps[rank] < step)
             std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
+    (*m_flight)->ended(number, realtimeNs());
 }
 
 void FakeRank::act(int step)
@@ -158,6 +167,8 @@ void FakeRank::act(int step)
             m_channel.reset();
             ::_exit(1);
         }
+        if (what == "stop")
+            ::raise(SIGSTOP);
         if (what == "hang") {
             ::signal(SIGTERM, SIG_IGN);
             for (;;)

@@ -5,10 +5,11 @@
 #include "core/control/control_client.h"
 #include "core/launch/supervisor.h"
 #include "core/run/process_identity.h"
-#include "tests/run/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <QCoreApplication>
 #include <QSignalSpy>
+#include <QTest>
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -252,6 +253,36 @@ TEST_F(SupervisorTest, secondInterruptEndsNow)
     EXPECT_FALSE(stateFile().failure);
     EXPECT_TRUE(supervisor->interrupted());
     EXPECT_FALSE(files::CheckpointFolder(plan.folder.checkpointsFolder()).newest());
+}
+
+TEST_F(SupervisorTest, endsARunInWhichARankHangs)
+{
+    plan.hangNs = 2'000'000'000;
+    start("rank=1 stop@3", 100'000, 5);
+    EXPECT_LT(waitForEnd(), 2.0 + Supervisor::kPatienceMs / 1000.0 + 4.0);
+    const run::RunStatus status = stateFile();
+    EXPECT_EQ(status.state, RunState::Failed);
+    ASSERT_TRUE(status.failure);
+    EXPECT_EQ(status.failure->rank, 1);
+    EXPECT_THAT(status.failure->text, HasSubstr("Rank 1, which is late, is stopped by a signal (SIGSTOP) and was last "
+                                                "in all_reduce 2 of block.0 (optimizer, step 3), ended"));
+    EXPECT_THAT(status.failure->text, HasSubstr("Rank 0 is in all_reduce 3"));
+    EXPECT_THAT(listener.events, Contains("death: rank 1 failed"));
+    for (const run::RankStatus &rank : status.ranks)
+        EXPECT_FALSE(run::processStartTicks(rank.pid)) << "rank " << rank.rank << " is left";
+}
+
+TEST_F(SupervisorTest, aPauseIsNoHang)
+{
+    plan.hangNs = 1'000'000'000;
+    start("", 60, 5);
+    waitForStep(2);
+    ASSERT_TRUE(ask(RequestKind::Pause));
+    QTest::qWait(3500);
+    EXPECT_EQ(stateFile().state, RunState::Paused);
+    ASSERT_TRUE(ask(RequestKind::Unpause));
+    waitForEnd();
+    EXPECT_EQ(stateFile().state, RunState::Done);
 }
 
 TEST_F(SupervisorTest, subscribersHearOfEveryStepAndTheEnd)

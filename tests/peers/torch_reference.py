@@ -4,8 +4,10 @@
 
     torch_reference.py SPEC.json
 
-The specification names a file of fp32 weights with an index of names and shapes, a file of int64 tokens
-[steps, sequences, length + 1], the model's sizes and the optimizer's settings. Nothing of ours is imported: the decoder is
+The specification names a file of fp32 weights with an index of names and shapes (a set before each step, of which a
+training takes the first), a file of int64 tokens [steps, sequences, length + 1], the model's sizes and the optimizer's
+settings. Printed are trainings that differ in nothing but the number of parts in which a step's gradient is summed
+("parts"), and each step's loss and norm at the weights given for it ("given"). Nothing of ours is imported: the decoder is
 written here with PyTorch's own operators, under autograd.
 
 bf16 is what FSDP2's MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32) does: fp32 masters, a bf16 copy for
@@ -20,8 +22,9 @@ import torch
 import torch.nn.functional as F
 
 
-def load_weights(spec):
-    flat = torch.from_file(spec["weights"], dtype=torch.float32, size=spec["weight_elements"])
+def load_weights(spec, step):
+    count = spec["weight_elements"]
+    flat = torch.from_file(spec["weights"], dtype=torch.float32, size=spec["steps"] * count)[step * count:]
     weights, offset = {}, 0
     for name, shape in spec["parameters"]:
         count = torch.Size(shape).numel()
@@ -89,36 +92,56 @@ def make_optimizer(masters, spec):
     return torch.optim.SGD(groups, lr=1.0, momentum=spec["momentum"])
 
 
+def gradients_of(tokens, masters, parts, dtype, spec, tables):
+    """Sets each master's gradient, the mean of those of `parts` parts of the sequences; returns the loss and the norm."""
+    for master in masters.values():
+        master.grad = torch.zeros_like(master)
+    total = 0.0
+    for rows in tokens.chunk(parts):
+        weights = {name: p.detach().to(dtype).requires_grad_() for name, p in masters.items()}
+        embedding = masters["embedding.weight"].detach().requires_grad_()
+        loss = loss_of(rows, weights, embedding, spec, *tables) / parts
+        loss.backward()
+        for name, master in masters.items():
+            for p in (weights[name], embedding if name == "embedding.weight" else None):
+                if p is not None and p.grad is not None:  # a tied embedding has both
+                    master.grad += p.grad.float()
+        total += loss.item()
+    norm = torch.linalg.vector_norm(torch.stack([p.grad.double().norm() for p in masters.values()]))
+    return total, norm.item()
+
+
+def train(tokens, parts, dtype, spec, tables):
+    masters = load_weights(spec, 0)
+    optimizer = make_optimizer(masters, spec)
+    curve = []
+    for step in range(spec["steps"]):
+        curve.append(gradients_of(tokens[step], masters, parts, dtype, spec, tables))
+        if spec["clip_norm"] > 0:
+            for p in masters.values():
+                p.grad.mul_(min(1.0, spec["clip_norm"] / curve[-1][1]))
+        for group in optimizer.param_groups:
+            group["lr"] = spec["rates"][step]
+        optimizer.step()
+    return curve
+
+
+def as_columns(curve):
+    losses, norms = zip(*curve)
+    return {"losses": losses, "norms": norms}
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         spec = json.load(file)
     torch.set_num_threads(1)
-    masters = load_weights(spec)
     steps, rows, width = spec["steps"], spec["global_batch"], spec["sequence_length"] + 1
     tokens = torch.from_file(spec["tokens"], dtype=torch.int64, size=steps * rows * width).view(steps, rows, width)
-    cos, sin = rope_tables(spec)
-    optimizer = make_optimizer(masters, spec)
+    tables = rope_tables(spec)
     dtype = torch.bfloat16 if spec["precision"] == "bf16" else torch.float32
-    losses, norms = [], []
-    for step in range(steps):
-        weights = {name: p.detach().to(dtype).requires_grad_() for name, p in masters.items()}
-        embedding = masters["embedding.weight"].detach().requires_grad_()
-        loss = loss_of(tokens[step], weights, embedding, spec, cos, sin)
-        loss.backward()
-        for name, master in masters.items():
-            parts = [p.grad.float() for p in (weights[name], embedding if name == "embedding.weight" else None)
-                     if p is not None and p.grad is not None]  # a tied embedding has both
-            master.grad = sum(parts)
-        norm = torch.linalg.vector_norm(torch.stack([p.grad.double().norm() for p in masters.values()]))
-        if spec["clip_norm"] > 0:
-            for p in masters.values():
-                p.grad.mul_(min(1.0, spec["clip_norm"] / float(norm)))
-        for group in optimizer.param_groups:
-            group["lr"] = spec["rates"][step]
-        optimizer.step()
-        losses.append(loss.item())
-        norms.append(norm.item())
-    print(json.dumps({"torch": torch.__version__, "losses": losses, "norms": norms}))
+    given = [gradients_of(tokens[step], load_weights(spec, step), 1, dtype, spec, tables) for step in range(steps)]
+    trained = [as_columns(train(tokens, parts, dtype, spec, tables)) for parts in spec["parts"]]
+    print(json.dumps({"torch": torch.__version__, "given": as_columns(given), "trained": trained}))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <system_error>
 #include <unistd.h>
 
 namespace shardscope::test {
@@ -212,20 +210,6 @@ int64_t fixturePeakBytes(const FixtureOptions &options)
 {
     const int64_t gatheredKib = options.prefetch ? 1024 : 512;
     return (4096 + 8192 + gatheredKib + 256 * (options.blocks + 2) + 64 + 32 + 16 + 8 + 4) * 1024;
-}
-
-TemporaryFolder::TemporaryFolder()
-{
-    std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-test-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-        throw std::system_error(errno, std::generic_category(), "no temporary folder " + pattern);
-    m_path = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder()
-{
-    std::error_code ignored;
-    std::filesystem::remove_all(m_path, ignored);
 }
 
 } // namespace shardscope::test

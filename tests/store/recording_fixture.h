@@ -15,6 +15,7 @@
 
 #include "core/base/result.h"
 #include "profiler/store/writer.h"
+#include "tests/support/temporary_folder.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -76,19 +77,5 @@ Result<> writeFixtureRecording(const std::filesystem::path &runFolder, const Fix
 /// Bytes of the step peak: 4 MiB parameters, 8 MiB optimizer, 1 MiB gathered (512 KiB without prefetch), 256 KiB of
 /// activations a unit, and 64 + 32 + 16 + 8 KiB of communication, temporary, input and other, 4 KiB of rounding.
 int64_t fixturePeakBytes(const FixtureOptions &options);
-
-/// A fresh temporary folder, deleted by the destructor.
-class TemporaryFolder
-{
-public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder &) = delete;
-    TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-    const std::filesystem::path &path() const { return m_path; }
-
-private:
-    std::filesystem::path m_path;
-};
 
 } // namespace shardscope::test

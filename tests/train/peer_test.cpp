@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Against PyTorch itself (the wheel's own Python): the same weights, the same tokens, ten steps; losses and gradient
 // norms.
+//
+// Each step is compared at the weights that we had before it, and the two trainings as wholes. In bf16 with AdamW at
+// 1e-3 the wholes part, in PyTorch as well: its updates are near ±rate whatever a gradient's size, so that elements
+// which rounding dominates go either way. Largest difference of a norm in ten steps (this decoder, 8 × 128 tokens, five
+// seeds): PyTorch with its batch's sequences in another order 1.6e-3, with its batch summed in two parts 3.5e-3,
+// ours 2.7e-3; all of them from fp32 1.4e-2. With SGD 5e-4 holds throughout. Gradients of step 1 (8 × 32 tokens) are
+// off fp32's by 4.9e-3 (ours) and 5.1e-3 (PyTorch's) of their norm.
 #include "core/base/file.h"
 #include "core/train/learning_rate.h"
 #include "tests/train/training_job.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -36,10 +44,10 @@ std::filesystem::path peerPython()
     return folder / "venv/bin/python";
 }
 
-/// All weights in fp32, in the order of the units, into one file; fills the specification's index.
+/// Appends all weights in fp32, in the order of the units, to a file; fills the specification's index.
 void dumpWeights(model::Decoder &decoder, const std::filesystem::path &path, json &spec)
 {
-    std::ofstream file(path, std::ios::binary);
+    std::ofstream file(path, std::ios::binary | std::ios::app);
     int64_t elements = 0;
     for (const engine::Bucket &bucket : decoder.engine().buckets()) {
         for (const engine::ParameterPlace &place : bucket.layout.parameters) {
@@ -112,6 +120,39 @@ Result<json> runPeer(const json &spec, const std::filesystem::path &folder)
     return readTextFile(resultPath).map([](const std::string &text) { return json::parse(text); });
 }
 
+void expectNear(const std::vector<double> &ours, const std::vector<double> &peer, double tolerance, const char *what)
+{
+    ASSERT_EQ(ours.size(), peer.size());
+    for (size_t step = 0; step < ours.size(); ++step)
+        EXPECT_NEAR(ours[step] / peer[step], 1.0, tolerance) << what << ", step " << step + 1;
+}
+
+/// Root of the mean over the steps of a curve's squared relative distance from another.
+double distance(const std::vector<double> &curve, const std::vector<double> &from)
+{
+    double sum = 0;
+    for (size_t step = 0; step < curve.size(); ++step)
+        sum += std::pow(curve[step] / from[step] - 1.0, 2);
+    return std::sqrt(sum / static_cast<double>(curve.size()));
+}
+
+/// Our norms are as near to each of PyTorch's trainings as twice the two of those that lie farthest apart.
+void expectWithinSpread(const std::vector<double> &ours, const json &trained)
+{
+    double spread = 0;
+    double own = 0;
+    for (const json &one : trained) {
+        const std::vector<double> norms = one.at("norms");
+        own = std::max(own, distance(ours, norms));
+        for (const json &other : trained)
+            spread = std::max(spread, distance(norms, other.at("norms")));
+    }
+    ::testing::Test::RecordProperty("spread", fmt::format("{:.1e}", spread));
+    ::testing::Test::RecordProperty("own", fmt::format("{:.1e}", own));
+    EXPECT_GT(spread, 0) << "PyTorch's trainings were to differ";
+    EXPECT_LT(own, 2 * spread);
+}
+
 class Peer : public ::testing::TestWithParam<PeerCase>
 {
 };
@@ -128,24 +169,25 @@ TEST_P(Peer, HasTheSameLossesAndNorms)
     config::RunConfiguration &configuration = options.configuration = TrainingJob::configurationFor(test.worldSize);
     configuration.train.steps = kSteps;
     configuration.precision.compute = test.precision;
-    if (test.precision == Precision::Bf16) {
-        // More tokens a step and a smaller rate: else what bf16 rounds, which is right in both, sends the two AdamW
-        // runs apart (norms by 1e-3 after seven steps at 1e-3; the first step's norms differ by 3e-5).
-        configuration.train.sequenceLength = 128;
-        configuration.optimizer.learningRate = 1e-4;
-        configuration.optimizer.minLearningRate = 1e-5;
-    }
     configuration.optimizer.kind = test.optimizer;
     configuration.optimizer.momentum = test.optimizer == OptimizerKind::Sgd ? 0.9 : 0;
     configuration.optimizer.clipNorm = test.clipNorm;
     configuration.parallel.strategy = test.strategy;
-    const json settings = specificationOf(configuration, TrainingJob::shape());
+    json settings = specificationOf(configuration, TrainingJob::shape());
+    const bool chaotic = test.precision == Precision::Bf16 && test.optimizer == OptimizerKind::AdamW;
+    settings["parts"] = chaotic ? json{1, 2, 4, 8} : json{1};
     json spec; // rank 0's
-    options.prepare = [&](model::Decoder &decoder) {
+    const auto dump = [&](model::Decoder &decoder) {
         json own = settings;
-        dumpWeights(decoder, job.folder() / fmt::format("weights-{}.bin", decoder.engine().communicator().rank()), own);
-        if (decoder.engine().communicator().rank() == 0)
+        const int rank = decoder.engine().communicator().rank();
+        dumpWeights(decoder, job.folder() / fmt::format("weights-{}.bin", rank), own);
+        if (rank == 0)
             spec = own;
+    };
+    options.prepare = dump;
+    options.stepDone = [&](model::Decoder &decoder, int64_t step) {
+        if (step < kSteps)
+            dump(decoder);
     };
     const JobOutcome ours = job.run(options);
     spec["tokens"] = (job.folder() / "tokens.bin").string();
@@ -154,11 +196,14 @@ TEST_P(Peer, HasTheSameLossesAndNorms)
     ASSERT_TRUE(peer) << peer.error().text;
     ASSERT_EQ(ours.steps.size(), static_cast<size_t>(kSteps));
     const double tolerance = test.precision == Precision::Fp32 ? 1e-5 : 5e-4;
-    for (size_t step = 0; step < ours.steps.size(); ++step) {
-        EXPECT_NEAR(ours.losses()[step] / peer->at("losses")[step].get<double>(), 1.0, tolerance)
-            << "step " << step + 1;
-        EXPECT_NEAR(ours.norms()[step] / peer->at("norms")[step].get<double>(), 1.0, tolerance) << "step " << step + 1;
-    }
+    const json &trained = peer->at("trained");
+    expectNear(ours.losses(), peer->at("given").at("losses"), tolerance, "loss at our weights");
+    expectNear(ours.norms(), peer->at("given").at("norms"), tolerance, "norm at our weights");
+    expectNear(ours.losses(), trained[0].at("losses"), tolerance, "loss");
+    if (chaotic)
+        expectWithinSpread(ours.norms(), trained);
+    else
+        expectNear(ours.norms(), trained[0].at("norms"), tolerance, "norm");
     if (test.clipNorm > 0) {
         EXPECT_GT(ours.norms().front(), test.clipNorm) << "clipping was to be active";
     }
@@ -167,7 +212,7 @@ TEST_P(Peer, HasTheSameLossesAndNorms)
 INSTANTIATE_TEST_SUITE_P(All, Peer,
                          ::testing::Values(PeerCase{}, PeerCase{Precision::Fp32, OptimizerKind::AdamW, 0.5, 2},
                                            PeerCase{Precision::Fp32, OptimizerKind::Sgd, 0, 2, Strategy::None},
-                                           PeerCase{Precision::Bf16},
+                                           PeerCase{Precision::Bf16}, PeerCase{Precision::Bf16, OptimizerKind::Sgd},
                                            PeerCase{Precision::Bf16, OptimizerKind::AdamW, 0.5, 2, Strategy::GradOp}),
                          [](const auto &info) {
                              const PeerCase &test = info.param;

@@ -132,6 +132,8 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
                                 [&](const train::StepReport &step) {
                                     if (rank == 0)
                                         outcome.steps.push_back(step);
+                                    if (options.stepDone)
+                                        options.stepDone(decoder, step.number);
                                 }});
         Result<> ready;
         if (options.resumeFrom)

@@ -27,6 +27,8 @@ struct JobOptions
     Script script;
     /// Called on each rank with the weights in place, before the first step.
     std::function<void(model::Decoder &)> prepare;
+    /// Called on each rank after each step (CPU: its update is done), with the step's number; the first is 1.
+    std::function<void(model::Decoder &, int64_t step)> stepDone;
 };
 
 /// What rank 0 saw.
