@@ -9,6 +9,9 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <algorithm>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <charconv>
 #include <cstdlib>
@@ -111,10 +114,17 @@ void applyToLibTorch(const Setup &setup)
     at::set_num_threads(setup.threads);
     if (setup.run.configuration.train.deterministic)
         at::globalContext().setDeterministicAlgorithms(true, false);
-    if (setup.device.is_cuda())
-        c10::cuda::set_device(setup.device.index());
-    else
+    if (!setup.device.is_cuda()) {
         useFastCpuProducts();
+        return;
+    }
+    c10::cuda::set_device(setup.device.index());
+    if (const int64_t cap = setup.run.configuration.memory.capBytes; cap > 0) {
+        at::globalContext().lazyInitDevice(at::kCUDA);
+        const auto total = static_cast<double>(at::cuda::getDeviceProperties(setup.device.index())->totalGlobalMem);
+        c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, static_cast<double>(cap) / total),
+                                                           setup.device.index());
+    }
 }
 
 } // namespace shardscope::worker

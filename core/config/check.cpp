@@ -233,6 +233,8 @@ void Checker::chooseDevice()
             note("Training on the CPU, because {}.", m_machine.cudaProblem);
     }
     m_run.device = fromText<DeviceKind>(parallel.device).value_or(DeviceKind::Cpu);
+    if (m_run.device == DeviceKind::Cpu && m_run.configuration.memory.capBytes > 0)
+        add("memory.cap_bytes", "memory.cap_bytes caps a GPU's allocator, but the run is on the CPU.");
     if (m_run.device == DeviceKind::Cuda)
         chooseDevicesOfRanks();
     else if (!parallel.devices.empty())
@@ -265,6 +267,12 @@ void Checker::chooseDevicesOfRanks()
             parallel.ranks, usable, usable == 1 ? "GPU is" : "GPUs are");
     for (int64_t rank = 0; rank < parallel.ranks && usable > 0; ++rank)
         m_run.deviceOfRank.push_back(devices[static_cast<size_t>(rank % usable)]);
+    const int64_t cap = m_run.configuration.memory.capBytes;
+    for (const int64_t device : devices) {
+        if (device < found && cap > m_machine.cudaDevices[static_cast<size_t>(device)].memoryBytes)
+            add("memory.cap_bytes", "memory.cap_bytes = {} is more than the {} bytes of GPU {}.", cap,
+                m_machine.cudaDevices[static_cast<size_t>(device)].memoryBytes, device);
+    }
     for (const int64_t device : devices) {
         if (device < found && m_run.configuration.precision.compute == Precision::Bf16 &&
             m_machine.cudaDevices[static_cast<size_t>(device)].computeCapability < 80)

@@ -246,6 +246,20 @@ static std::vector<Key> parallelKeys()
     };
 }
 
+static std::vector<Key> memoryKeys()
+{
+    return {
+        {.path = "memory.cap_bytes",
+         .label = "Memory cap",
+         .unit = "bytes",
+         .help =
+             "Most that a rank's allocator takes of its GPU; a step that needs more fails as on a smaller card. 0: no "
+             "cap.",
+         .range = {.minimum = 0, .maximum = 1e15},
+         .field = FIELD(memory.capBytes)},
+    };
+}
+
 static std::vector<Key> keepingKeys()
 {
     return {
@@ -306,7 +320,8 @@ std::span<const Key> keys()
 {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (std::vector<Key> part : {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), keepingKeys()})
+        for (std::vector<Key> part :
+             {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), memoryKeys(), keepingKeys()})
             all.insert(all.end(), part.begin(), part.end());
         for (Key &key : all)
             addChoices(key);

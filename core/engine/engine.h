@@ -199,6 +199,7 @@ private:
     std::vector<Bucket> m_buckets;
     SlotPool m_slots;
     std::deque<Bucket *> m_reducing;
+    CollectiveOrder m_order;
     int64_t m_optimizerSteps = 0;
     PassKind m_pass = PassKind::Train;
     bool m_lastMicroBatch = true;

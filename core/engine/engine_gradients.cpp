@@ -92,12 +92,14 @@ void Engine::reduce(Bucket &bucket)
         }
         if (!bucket.gradient_S.defined())
             bucket.gradient_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Gradients, bucket.index);
+        m_order.add(Operation::ReduceScatter, bucket.index);
         pending = bucket.groups.shard->reduceScatter(bucket.unreduced_G, bucket.gradient_S, bucket.gradientHolds, tag);
         bucket.unreducedHolds = false;
     }
     if (m_lastMicroBatch && bucket.groups.replica->worldSize() > 1) {
         if (!bucket.isSharded())
             drainReductions(kReductionsInFlight);
+        m_order.add(Operation::AllReduce, bucket.index);
         pending = bucket.groups.replica->allReduce(bucket.gradient_S, tag);
     }
     bucket.gradientHolds = true;

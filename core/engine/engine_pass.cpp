@@ -44,6 +44,7 @@ bool Engine::startGather(Bucket &bucket, Phase phase)
     } else {
         bucket.gathered_G = at::empty({bucket.layout.paddedElements}, options);
     }
+    m_order.add(Operation::AllGather, bucket.index);
     const bool fromPart = bucket.resharded_S.defined();
     Communicator &group = fromPart ? *bucket.groups.reshard : *bucket.groups.shard;
     bucket.gathering =

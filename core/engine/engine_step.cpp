@@ -27,6 +27,8 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
     }
     if (lossSum.defined())
         scalars_K[StepScalars::kLoss].copy_(lossSum);
+    const double order = m_order.digest();
+    scalars_K[StepScalars::kOrder].fill_(order);
     for (size_t i = 0; i < words.size(); ++i) {
         if (words[i] != 0)
             scalars_K[StepScalars::kFirstWord + static_cast<int64_t>(i)].fill_(words[i]);
@@ -37,7 +39,7 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
                                                    observe::kNoUnit, 0, sums.collective()});
         sums.wait();
     }
-    return StepScalars(scalars_K);
+    return StepScalars(scalars_K, order * m_communicator.worldSize());
 }
 
 std::vector<double> Engine::sumOverRanks(std::span<const double> values)

@@ -4,11 +4,13 @@
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAStream.h>
+#include <stdexcept>
 
 namespace shardscope::engine {
 
-StepScalars::StepScalars(at::Tensor scalars_K)
+StepScalars::StepScalars(at::Tensor scalars_K, double order)
     : m_scalars_K(std::move(scalars_K))
+    , m_order(order)
 {
     if (!m_scalars_K.is_cuda()) {
         m_host_K = m_scalars_K;
@@ -27,6 +29,9 @@ StepScalars::Values StepScalars::host() const
         m_waitForCopy();
     Values values;
     const double *data = m_host_K.const_data_ptr<double>();
+    if (data[kOrder] != m_order)
+        throw std::runtime_error(
+            "the ranks did not issue the same collectives in the same order: their results are void");
     values.gradientSquares = data[kSquares];
     values.lossSum = data[kLoss];
     std::copy_n(data + kFirstWord, kWords, values.words.begin());

@@ -1,12 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/observe/observer.h"
+
 #include <ATen/core/Tensor.h>
 #include <array>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 namespace shardscope::engine {
+
+/// A digest of the collectives that this rank has issued since the last digest(): which, of what, in which order. It
+/// must be the same on all ranks, or their collectives would wait for each other in vain, or mix what does not belong
+/// together.
+class CollectiveOrder
+{
+public:
+    void add(Operation operation, observe::UnitIndex bucket)
+    {
+        m_digest =
+            (m_digest * 31 + static_cast<uint64_t>(operation) * 1009 + static_cast<uint64_t>(bucket) + 7) % kModulus;
+    }
+    /// Exact in a double, also summed over ranks; begins anew.
+    double digest() { return static_cast<double>(std::exchange(m_digest, 0)); }
+
+private:
+    static constexpr uint64_t kModulus = (uint64_t{1} << 40U) - 87; // a prime
+    uint64_t m_digest = 0;
+};
 
 /// What one step sums over all ranks in one small collective, on the device until host() is called.
 class StepScalars
@@ -15,7 +37,8 @@ public:
     static constexpr int64_t kWords = 6;
     static constexpr int64_t kSquares = 0;
     static constexpr int64_t kLoss = 1;
-    static constexpr int64_t kFirstWord = 2;
+    static constexpr int64_t kOrder = 2;
+    static constexpr int64_t kFirstWord = 3;
     static constexpr int64_t kCount = kFirstWord + kWords;
     struct Values
     {
@@ -27,10 +50,11 @@ public:
 
     StepScalars() = default;
     /// scalars_K: fp64, on the device. Starts the copy to the host; what the device is given later is not waited for.
-    explicit StepScalars(at::Tensor scalars_K);
+    /// order: what its element kOrder must be (CollectiveOrder::digest() × ranks).
+    explicit StepScalars(at::Tensor scalars_K, double order = 0);
 
     const at::Tensor &tensor() const { return m_scalars_K; }
-    /// Waits until the device has come to these scalars.
+    /// Waits until the device has come to these scalars. Throws where the ranks have not issued the same collectives.
     Values host() const;
     /// min(1, clipNorm ÷ (norm + 1e-6)) as an fp32 scalar on the device, as torch.nn.utils.clip_grad_norm_.
     at::Tensor clipCoefficient(double clipNorm) const;
@@ -38,6 +62,7 @@ public:
 private:
     at::Tensor m_scalars_K;
     at::Tensor m_host_K;
+    double m_order = 0;
     std::function<void()> m_waitForCopy;
 };
 

@@ -142,7 +142,7 @@ Result<> Trainer::runStep()
     const at::Tensor loss = accumulateGradients(step);
     const CommandWords words = toWords(m_job.commands.poll());
     const engine::StepScalars scalars = engine.reduceScalars(loss, words);
-    step.scalars = LateScalars(scalars);
+    step.scalars = scalars;
     engine.optimizerStep(step.result.learningRate, m_job.configuration.optimizer.clipNorm, scalars);
     step.ended = StepMark::now(engine.device()); // what follows is not of the step: it would spoil its tokens a second
     if (validationDue(step.number)) {
@@ -176,7 +176,7 @@ Result<> Trainer::settle()
 
 void Trainer::takeValues(OpenStep &step)
 {
-    const engine::StepScalars::Values values = step.scalars.read();
+    const engine::StepScalars::Values values = step.scalars.host();
     const double norm = values.gradientNorm();
     step.result.loss = values.lossSum;
     step.result.gradientNorm = norm;

@@ -10,7 +10,6 @@
 #include "core/train/batch_loader.h"
 #include "core/train/checkpointer.h"
 #include "core/train/command_source.h"
-#include "core/train/late_scalars.h"
 #include "core/train/learning_rate.h"
 #include "core/train/step_mark.h"
 #include "core/train/validator.h"
@@ -77,7 +76,7 @@ private:
     {
         int64_t number = 0;
         observe::StepResult result;
-        LateScalars scalars;
+        engine::StepScalars scalars;
         StepMark began;
         StepMark ended;
     };

@@ -167,6 +167,25 @@ TEST(CheckRun, refusesDevicesThatAreNotThere)
                 ElementsAre(IsProblem("parallel.devices", "the run is on the CPU")));
 }
 
+TEST(CheckRun, aMemoryCapIsOfAGpuAndNotMoreThanItHas)
+{
+    EXPECT_THAT(problemsOf(with({"memory.cap_bytes=1000000"})),
+                ElementsAre(IsProblem("memory.cap_bytes", "the run is on the CPU")));
+    EXPECT_THAT(problemsOf(with({"memory.cap_bytes=900000000000000"}), 1),
+                ElementsAre(IsProblem("memory.cap_bytes", "more than the")));
+    EXPECT_THAT(problemsOf(with({"memory.cap_bytes=1000000"}), 1), ElementsAre());
+}
+
+TEST(CheckRun, groupsDivideTheRanks)
+{
+    const auto c = resolved({"parallel.ranks=4", "parallel.strategy=hybrid"}).configuration;
+    EXPECT_EQ(c.parallel.shardGroup, 2);
+    EXPECT_THAT(problemsOf(with({"parallel.ranks=4", "parallel.strategy=hybrid", "parallel.shard_group=3"})),
+                ElementsAre(IsProblem("parallel.shard_group", "doesn't divide parallel.ranks = 4")));
+    EXPECT_THAT(problemsOf(with({"parallel.ranks=4", "parallel.reshard_group=3"})),
+                ElementsAre(IsProblem("parallel.reshard_group", "doesn't divide the 4 ranks")));
+}
+
 TEST(ResolveRun, givesAllMessagesLineByLine)
 {
     const auto run = resolveRun(with({"model.preset=x", "run.name=.."}), machineWith(0), shapes::knownModels());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/cast.h"
 #include "core/engine/communicator.h"
+#include "core/engine/step_scalars.h"
 #include "tests/model/ranks.h"
 
 #include <gtest/gtest.h>
@@ -133,6 +134,25 @@ TEST(Cast, roundsAsLibTorchDoes)
     engine::castToBf16(static_cast<uint16_t *>(cast.mutable_data_ptr()), values.const_data_ptr<float>(),
                        values.numel());
     EXPECT_TRUE(at::allclose(cast.to(at::kFloat), values.to(at::kBFloat16).to(at::kFloat), 0, 0, true));
+}
+
+TEST(CollectiveOrder, differsWithWhatWasIssuedAndInWhichOrder)
+{
+    engine::CollectiveOrder a, b;
+    a.add(Operation::AllGather, 1);
+    a.add(Operation::ReduceScatter, 2);
+    b.add(Operation::ReduceScatter, 2);
+    b.add(Operation::AllGather, 1);
+    const double first = a.digest();
+    EXPECT_NE(first, b.digest());
+    EXPECT_EQ(a.digest(), 0.0) << "begins anew";
+    a.add(Operation::AllGather, 1);
+    a.add(Operation::ReduceScatter, 2);
+    EXPECT_EQ(a.digest(), first);
+    const at::Tensor scalars_K = at::zeros({engine::StepScalars::kCount}, at::kDouble);
+    scalars_K[engine::StepScalars::kOrder].fill_(2 * first);
+    EXPECT_NO_THROW(engine::StepScalars(scalars_K, 2 * first).host());
+    EXPECT_ANY_THROW(engine::StepScalars(scalars_K, 2 * first + 1).host());
 }
 
 } // namespace shardscope
