@@ -4,5 +4,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packaging/setup.sh
+packaging/test_wheels.sh
 printf '\nTests\n'
 exec ctest --preset release --parallel "$(nproc)" "$@"

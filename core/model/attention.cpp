@@ -29,8 +29,9 @@ static Attention::Kind chooseKind(at::Device device, at::ScalarType type, int64_
                                  at::globalContext().deterministicAlgorithms());
 }
 
-Attention::Attention(at::Device device, at::ScalarType type, int64_t headSize)
+Attention::Attention(at::Device device, at::ScalarType type, int64_t headSize, int64_t window)
     : m_kind(chooseKind(device, type, headSize))
+    , m_window(window)
 {
 }
 
@@ -74,31 +75,34 @@ AttentionGradients Attention::backward(const at::Tensor &dout_BHTD, const at::Te
     return gradients;
 }
 
-static at::Tensor causalMask(int64_t positions, at::Device device)
+/// True where a position must not look: ahead, and further back than the window (0: none).
+static at::Tensor maskOf(int64_t positions, int64_t window, at::Device device)
 {
-    return at::ones({positions, positions}, at::TensorOptions(device).dtype(at::kBool)).triu(1);
+    const at::Tensor all = at::ones({positions, positions}, at::TensorOptions(device).dtype(at::kBool));
+    const at::Tensor ahead = all.triu(1);
+    return window == 0 ? ahead : ahead.logical_or_(all.tril(-window));
 }
 
-/// softmax(q·kᵀ/√D) with what lies ahead masked, in fp32.
-static at::Tensor plainWeights(const at::Tensor &q, const at::Tensor &k)
+/// softmax(q·kᵀ/√D) with what is masked left out, in fp32.
+static at::Tensor plainWeights(const at::Tensor &q, const at::Tensor &k, int64_t window)
 {
     const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)));
     at::Tensor scores = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(2, 3)).mul_(scale);
-    scores.masked_fill_(causalMask(q.size(2), q.device()), -INFINITY);
+    scores.masked_fill_(maskOf(q.size(2), window, q.device()), -INFINITY);
     return at::softmax(scores, -1);
 }
 
-static AttentionSaved plainForward(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v)
+static AttentionSaved plainForward(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, int64_t window)
 {
-    const at::Tensor out = at::matmul(plainWeights(q, k), v.to(at::kFloat)).to(q.scalar_type());
+    const at::Tensor out = at::matmul(plainWeights(q, k, window), v.to(at::kFloat)).to(q.scalar_type());
     return {out.transpose(1, 2).contiguous().transpose(1, 2), {}, {}, {}};
 }
 
 static AttentionGradients plainBackward(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
-                                        const at::Tensor &v)
+                                        const at::Tensor &v, int64_t window)
 {
     const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)));
-    const at::Tensor weights = plainWeights(q, k);
+    const at::Tensor weights = plainWeights(q, k, window);
     const at::Tensor dout32 = dout.to(at::kFloat);
     const at::Tensor dv = at::matmul(weights.transpose(2, 3), dout32);
     const at::Tensor dWeights = at::matmul(dout32, v.to(at::kFloat).transpose(2, 3));
@@ -109,8 +113,17 @@ static AttentionGradients plainBackward(const at::Tensor &dout, const at::Tensor
     return {dq.to(type), dk.to(type), dv.to(type)};
 }
 
+/// What the CPU's operator adds to the scores, in their dtype.
+static at::Tensor addendOf(int64_t positions, int64_t window, const at::Tensor &like)
+{
+    return at::zeros({positions, positions}, like.options())
+        .masked_fill_(maskOf(positions, window, like.device()), -INFINITY);
+}
+
 AttentionSaved Attention::forwardEqualHeads(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) const
 {
+    if (isWindowed(q.size(2)))
+        return forwardWindowed(q, k, v);
     switch (m_kind) {
     case Kind::Cudnn: {
         const auto result = at::_scaled_dot_product_cudnn_attention(q, k, v, std::nullopt, true, 0.0, true, false);
@@ -131,7 +144,7 @@ AttentionSaved Attention::forwardEqualHeads(const at::Tensor &q, const at::Tenso
     case Kind::Plain:
         break;
     }
-    return plainForward(q, k, v);
+    return plainForward(q, k, v, 0);
 }
 
 AttentionGradients Attention::backwardEqualHeads(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
@@ -140,6 +153,8 @@ AttentionGradients Attention::backwardEqualHeads(const at::Tensor &dout, const a
     const at::Tensor none;
     const at::Tensor &out = saved.out_BHTD;
     const int64_t length = q.size(2);
+    if (isWindowed(length))
+        return backwardWindowed(dout, q, k, v, saved);
     switch (m_kind) {
     case Kind::Cudnn: {
         auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
@@ -164,7 +179,77 @@ AttentionGradients Attention::backwardEqualHeads(const at::Tensor &dout, const a
     case Kind::Plain:
         break;
     }
-    return plainBackward(dout, q, k, v);
+    return plainBackward(dout, q, k, v, 0);
+}
+
+/// The operators below take [B, T, H, D].
+static at::Tensor turned(const at::Tensor &x_BHTD)
+{
+    return x_BHTD.transpose(1, 2);
+}
+
+/// The efficient operator's mask that begins at the top left.
+static constexpr int64_t kCausal = 1;
+
+/// cuDNN's operator has no window, so Flash takes its place.
+AttentionSaved Attention::forwardWindowed(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) const
+{
+    const int64_t length = q.size(2);
+    switch (m_kind) {
+    case Kind::Cudnn:
+    case Kind::Flash: {
+        const auto result =
+            at::_flash_attention_forward(turned(q), turned(k), turned(v), std::nullopt, std::nullopt, length, length,
+                                         0.0, true, false, std::nullopt, m_window - 1, 0);
+        return {turned(std::get<0>(result)), std::get<1>(result), std::get<2>(result), std::get<3>(result)};
+    }
+    case Kind::Efficient: {
+        const auto result =
+            at::_efficient_attention_forward(turned(q), turned(k), turned(v), std::nullopt, std::nullopt, std::nullopt,
+                                             length, length, 0.0, kCausal, true, std::nullopt, std::nullopt, m_window);
+        return {turned(std::get<0>(result)), std::get<1>(result), std::get<2>(result), std::get<3>(result)};
+    }
+    case Kind::Cpu: {
+        const auto result =
+            at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, false, addendOf(length, m_window, q));
+        return {std::get<0>(result), std::get<1>(result), {}, {}};
+    }
+    case Kind::Plain:
+        break;
+    }
+    return plainForward(q, k, v, m_window);
+}
+
+AttentionGradients Attention::backwardWindowed(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
+                                               const at::Tensor &v, const AttentionSaved &saved) const
+{
+    const at::Tensor none;
+    const at::Tensor &out = saved.out_BHTD;
+    const int64_t length = q.size(2);
+    switch (m_kind) {
+    case Kind::Cudnn:
+    case Kind::Flash: {
+        auto [dq, dk, dv] = at::_flash_attention_backward(turned(dout), turned(q), turned(k), turned(v), turned(out),
+                                                          saved.logsumexp, none, none, length, length, 0.0, true,
+                                                          saved.seed, saved.offset, std::nullopt, m_window - 1, 0);
+        return {turned(dq), turned(dk), turned(dv)};
+    }
+    case Kind::Efficient: {
+        auto [dq, dk, dv, dBias] = at::_efficient_attention_backward(
+            turned(dout), turned(q), turned(k), turned(v), std::nullopt, turned(out), std::nullopt, std::nullopt,
+            length, length, saved.logsumexp, 0.0, saved.seed, saved.offset, kCausal, false, std::nullopt, std::nullopt,
+            m_window);
+        return {turned(dq), turned(dk), turned(dv)};
+    }
+    case Kind::Cpu: {
+        auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+            dout, q, k, v, out, saved.logsumexp, 0.0, false, addendOf(length, m_window, q));
+        return {dq, dk, dv};
+    }
+    case Kind::Plain:
+        break;
+    }
+    return plainBackward(dout, q, k, v, m_window);
 }
 
 } // namespace shardscope::model

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal attention on LibTorch's fused operators. Shape suffixes: B batch, H heads, T positions, D head size.
+// Causal attention, within a sliding window where a layer has one, on LibTorch's fused operators. Shape suffixes: B
+// batch, H heads, T positions, D head size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,9 +34,11 @@ public:
     /// On a CUDA device of this compute capability (9.0 is 90).
     static Kind kindOnCuda(int capability, at::ScalarType type, int64_t headSize, bool deterministic);
 
-    Attention(at::Device device, at::ScalarType type, int64_t headSize);
-    explicit Attention(Kind kind)
+    /// window: positions that each reaches back, its own included (Mistral); 0: all.
+    Attention(at::Device device, at::ScalarType type, int64_t headSize, int64_t window = 0);
+    explicit Attention(Kind kind, int64_t window = 0)
         : m_kind(kind)
+        , m_window(window)
     {
     }
 
@@ -49,10 +52,15 @@ public:
                                 const at::Tensor &v_BHTD, const AttentionSaved &saved) const;
 
 private:
+    bool isWindowed(int64_t positions) const { return m_window > 0 && positions > m_window; }
     AttentionSaved forwardEqualHeads(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) const;
     AttentionGradients backwardEqualHeads(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
                                           const at::Tensor &v, const AttentionSaved &saved) const;
+    AttentionSaved forwardWindowed(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) const;
+    AttentionGradients backwardWindowed(const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k,
+                                        const at::Tensor &v, const AttentionSaved &saved) const;
     Kind m_kind;
+    int64_t m_window;
 };
 
 } // namespace shardscope::model

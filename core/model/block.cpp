@@ -9,72 +9,137 @@
 
 namespace shardscope::model {
 
-/// Parameters of a block, in the order of core/shapes.
-enum BlockParameter : size_t { kNorm1, kQ, kK, kV, kO, kNorm2, kGate, kUp, kDown };
+using Parameters = shapes::BlockParameters;
 
 /// q, k and v of packed rows as [B, heads, T, D], without a copy.
 struct QkvViews
 {
-    QkvViews(const at::Tensor &qkv, const kernels::QkvLayout &layout)
+    /// qk: rows of q and k heads, which may be qkv itself.
+    QkvViews(const at::Tensor &qk, const at::Tensor &qkv, const kernels::QkvLayout &layout)
     {
-        const at::Tensor heads =
-            qkv.view({layout.batch, layout.positions, layout.heads + 2 * layout.keyValueHeads, layout.headSize})
-                .transpose(1, 2);
-        q = heads.narrow(1, 0, layout.heads);
-        k = heads.narrow(1, layout.heads, layout.keyValueHeads);
-        v = heads.narrow(1, layout.heads + layout.keyValueHeads, layout.keyValueHeads);
+        q = headsOf(qk, layout).narrow(1, 0, layout.heads);
+        k = headsOf(qk, layout).narrow(1, layout.heads, layout.keyValueHeads);
+        v = headsOf(qkv, layout).narrow(1, layout.heads + layout.keyValueHeads, layout.keyValueHeads);
     }
     at::Tensor q, k, v;
+
+private:
+    static at::Tensor headsOf(const at::Tensor &rows, const kernels::QkvLayout &layout)
+    {
+        return rows.view({layout.batch, layout.positions, -1, layout.headSize}).transpose(1, 2);
+    }
 };
 
-Stream Block::forward(const PassShape &pass, const Stream &in, BlockSaved &saved) const
+at::Tensor Block::parameterOrNone(size_t index) const
 {
-    const Workspace work(m_engine, m_unit, pass.keepsForBackward);
-    const shapes::ModelShape &model = *pass.model;
-    const int64_t rows = pass.rows();
-
-    saved.rstd1_M = work.keptFp32({rows});
-    const at::Tensor y_MC = work.temporary({rows, model.hidden});
-    // The first block's input is the embedding's output itself.
-    saved.input_MC = in.delta_MC.defined() ? work.kept({rows, model.hidden}) : in.residual_MC;
-    ops::rmsNorm(y_MC, saved.rstd1_M, in.delta_MC.defined() ? saved.input_MC : at::Tensor(), in.residual_MC,
-                 in.delta_MC, m_engine.parameter(m_unit, kNorm1), model.normEps);
-    const at::Tensor attended_MC = attentionForward(pass, y_MC, saved);
-
-    saved.middle_MC = work.kept({rows, model.hidden});
-    saved.rstd2_M = work.keptFp32({rows});
-    ops::rmsNorm(y_MC, saved.rstd2_M, saved.middle_MC, saved.input_MC, attended_MC, m_engine.parameter(m_unit, kNorm2),
-                 model.normEps);
-    const observe::SpanScope span(m_engine.observer(),
-                                  {"feed_forward", SpanCategory::Compute, m_engine.forwardPhase(), m_unit});
-    saved.gateUp_MF2 = work.kept({rows, 2 * model.ffnHidden});
-    WeightGroup{m_engine, m_unit, kGate, 2}.forward(saved.gateUp_MF2, y_MC);
-    const at::Tensor h_MF = work.temporary({rows, model.ffnHidden});
-    ops::swiglu(h_MF, saved.gateUp_MF2);
-    ops::linear(attended_MC, h_MF, m_engine.parameter(m_unit, kDown)); // its last use is over
-    return {saved.middle_MC, attended_MC};
+    return index == Parameters::kAbsent ? at::Tensor() : m_engine.parameter(m_unit, index);
 }
 
-at::Tensor Block::attentionForward(const PassShape &pass, const at::Tensor &y_MC, BlockSaved &saved) const
+void BlockSaved::dropRecomputed()
 {
-    const observe::SpanScope span(m_engine.observer(),
-                                  {"attention", SpanCategory::Compute, m_engine.forwardPhase(), m_unit});
+    if (recompute == Recompute::Off)
+        return;
+    for (at::Tensor *tensor : {&middle_MC, &rstd1_M, &rstd2_M, &qkv, &gateUp_MF2})
+        tensor->reset();
+    if (recompute == Recompute::Block)
+        attention = {};
+}
+
+Stream Block::forward(const PassShape &pass, const Stream &in, Recompute recompute, BlockSaved &saved) const
+{
+    const Run run{pass, m_engine.forwardPhase(), pass.keepsForBackward && recompute != Recompute::Block,
+                  pass.keepsForBackward && recompute == Recompute::Off};
     const Workspace work(m_engine, m_unit, pass.keepsForBackward);
-    const kernels::QkvLayout layout = pass.qkvLayout();
-    saved.qkv = work.kept({pass.rows(), layout.rowElements()});
-    WeightGroup{m_engine, m_unit, kQ, 3}.forward(saved.qkv, y_MC);
-    ops::rope(saved.qkv, pass.cosine_TH, pass.sine_TH, layout);
-    const QkvViews views(saved.qkv, layout);
-    {
+    const int64_t rows = pass.rows();
+    const int64_t hidden = pass.model->hidden;
+
+    saved.recompute = recompute;
+    saved.rstd1_M = run.keepsAll ? work.keptFp32({rows}) : work.temporaryFp32({rows});
+    const at::Tensor y_MC = work.temporary({rows, hidden});
+    // The first block's input is the embedding's output itself.
+    saved.input_MC = in.delta_MC.defined() ? work.kept({rows, hidden}) : in.residual_MC;
+    ops::rmsNorm(y_MC, saved.rstd1_M, in.delta_MC.defined() ? saved.input_MC : at::Tensor(), in.residual_MC,
+                 in.delta_MC, m_engine.parameter(m_unit, Parameters::attentionNorm), pass.model->normEps);
+    const at::Tensor attended_MC = attentionForward(run, y_MC, saved);
+    feedForward(run, y_MC, attended_MC, saved);
+    const Stream out{saved.middle_MC, attended_MC};
+    saved.dropRecomputed();
+    return out;
+}
+
+void Block::recompute(const PassShape &pass, BlockSaved &saved) const
+{
+    if (saved.recompute == Recompute::Off)
+        return;
+    const observe::SpanScope span(m_engine.observer(), {"recompute", SpanCategory::Compute, Phase::Recompute, m_unit});
+    const Run run{pass, Phase::Recompute};
+    const Workspace work(m_engine, m_unit, false);
+    saved.rstd1_M = work.temporaryFp32({pass.rows()});
+    const at::Tensor y_MC = work.temporary({pass.rows(), pass.model->hidden});
+    ops::rmsNorm(y_MC, saved.rstd1_M, {}, saved.input_MC, {}, m_engine.parameter(m_unit, Parameters::attentionNorm),
+                 pass.model->normEps);
+    feedForward(run, y_MC, attentionForward(run, y_MC, saved), saved);
+}
+
+/// The output projection of attention; attention itself only where saved lacks it.
+at::Tensor Block::attentionForward(const Run &run, const at::Tensor &y_MC, BlockSaved &saved) const
+{
+    const observe::SpanScope span(m_engine.observer(), {"attention", SpanCategory::Compute, run.phase, m_unit});
+    const Workspace work(m_engine, m_unit, run.keepsAll);
+    const kernels::QkvLayout layout = run.pass.qkvLayout();
+    saved.qkv = work.kept({run.pass.rows(), layout.rowElements()});
+    WeightGroup{m_engine, m_unit, Parameters::q, 3, m_at.qBias}.forward(saved.qkv, y_MC);
+    const bool norms = m_at.qNorm != Parameters::kAbsent;
+    if (!norms)
+        ops::rope(saved.qkv, run.pass.cosine_TH, run.pass.sine_TH, layout);
+    if (!saved.attention.out_BHTD.defined()) {
+        at::Tensor rstd;
+        const QkvViews views =
+            norms ? normedAndRotated(run.pass, saved.qkv, rstd) : QkvViews(saved.qkv, saved.qkv, layout);
         const at::Tensor k = Attention::forEachQueryHead(views.k, layout.heads);
         const at::Tensor v = Attention::forEachQueryHead(views.v, layout.heads);
-        const auto scope = work.keptScope();
+        const Workspace results(m_engine, m_unit, run.keepsAttention);
+        const auto scope = results.keptScope();
         saved.attention = m_attention.forward(views.q, k, v);
     }
-    const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({pass.rows(), -1});
-    at::Tensor projected_MC = work.temporary({pass.rows(), pass.model->hidden});
-    ops::linear(projected_MC, out_MA, m_engine.parameter(m_unit, kO));
+    const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({run.pass.rows(), -1});
+    at::Tensor projected_MC = work.temporary({run.pass.rows(), run.pass.model->hidden});
+    ops::linear(projected_MC, out_MA, m_engine.parameter(m_unit, Parameters::o), parameterOrNone(m_at.oBias));
     return projected_MC;
+}
+
+/// y_MC is scratch. attended_MC becomes the block's delta, except in a recomputation, where nothing needs that.
+void Block::feedForward(const Run &run, const at::Tensor &y_MC, const at::Tensor &attended_MC, BlockSaved &saved) const
+{
+    const Workspace work(m_engine, m_unit, run.keepsAll);
+    const shapes::ModelShape &model = *run.pass.model;
+    const int64_t rows = run.pass.rows();
+    saved.middle_MC = work.kept({rows, model.hidden});
+    saved.rstd2_M = work.keptFp32({rows});
+    ops::rmsNorm(y_MC, saved.rstd2_M, saved.middle_MC, saved.input_MC, attended_MC,
+                 m_engine.parameter(m_unit, Parameters::feedForwardNorm), model.normEps);
+    const observe::SpanScope span(m_engine.observer(), {"feed_forward", SpanCategory::Compute, run.phase, m_unit});
+    saved.gateUp_MF2 = work.kept({rows, 2 * model.ffnHidden});
+    WeightGroup{m_engine, m_unit, Parameters::gate, 2, m_at.gateBias}.forward(saved.gateUp_MF2, y_MC);
+    if (run.phase == Phase::Recompute)
+        return;
+    const at::Tensor h_MF = work.temporary({rows, model.ffnHidden});
+    ops::swiglu(h_MF, saved.gateUp_MF2);
+    ops::linear(attended_MC, h_MF, m_engine.parameter(m_unit, Parameters::down),
+                parameterOrNone(m_at.downBias)); // attended's last use is over
+}
+
+/// rstd: of the norms, which headNormRopeBackward() wants.
+QkvViews Block::normedAndRotated(const PassShape &pass, const at::Tensor &qkv, at::Tensor &rstd) const
+{
+    const Workspace work(m_engine, m_unit, false);
+    const kernels::QkvLayout layout = pass.qkvLayout();
+    const int64_t heads = layout.heads + layout.keyValueHeads;
+    const at::Tensor qk = work.temporary({pass.rows(), heads * layout.headSize});
+    rstd = work.temporaryFp32({pass.rows(), heads});
+    ops::headNormRope(qk, rstd, qkv, m_engine.parameter(m_unit, m_at.qNorm), m_engine.parameter(m_unit, m_at.kNorm),
+                      pass.cosine_TH, pass.sine_TH, layout, pass.model->normEps);
+    return {qk, qkv, layout};
 }
 
 void Block::backward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const
@@ -89,21 +154,24 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
                                   {"feed_forward", SpanCategory::Compute, Phase::Backward, m_unit});
     const Workspace work(m_engine, m_unit, false);
     const shapes::ModelShape &model = *pass.model;
-    const at::Tensor norm_C = m_engine.parameter(m_unit, kNorm2);
+    const at::Tensor norm_C = m_engine.parameter(m_unit, Parameters::feedForwardNorm);
     {
         const at::Tensor dh_MF = work.temporary({pass.rows(), model.ffnHidden});
         const at::Tensor h_MF = work.temporary({pass.rows(), model.ffnHidden});
-        ops::linearBackwardInput(dh_MF, d_MC, m_engine.parameter(m_unit, kDown));
+        ops::linearBackwardInput(dh_MF, d_MC, m_engine.parameter(m_unit, Parameters::down));
         ops::swigluBackward(saved.gateUp_MF2, h_MF, dh_MF, saved.gateUp_MF2);
-        ops::linearBackwardWeight(m_engine.gradient(m_unit, kDown), d_MC, h_MF);
+        ops::linearBackwardWeight(m_engine.gradient(m_unit, Parameters::down), d_MC, h_MF);
+        if (m_at.downBias != Parameters::kAbsent)
+            ops::biasBackward(m_engine.gradient(m_unit, m_at.downBias), d_MC);
     }
     const at::Tensor &dGateUp_MF2 = saved.gateUp_MF2;
     const at::Tensor y_MC = work.temporary({pass.rows(), model.hidden});
     ops::rmsNorm(y_MC, saved.rstd2_M, {}, saved.middle_MC, {}, norm_C, model.normEps);
-    const WeightGroup gateUp{m_engine, m_unit, kGate, 2};
+    const WeightGroup gateUp{m_engine, m_unit, Parameters::gate, 2, m_at.gateBias};
     gateUp.backwardWeight(dGateUp_MF2, y_MC);
     gateUp.backwardInput(y_MC, dGateUp_MF2); // y's last use is over: it becomes its own gradient
-    ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, kNorm2), y_MC, saved.middle_MC, norm_C, saved.rstd2_M, d_MC);
+    ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, Parameters::feedForwardNorm), y_MC, saved.middle_MC, norm_C,
+                         saved.rstd2_M, d_MC);
     saved.gateUp_MF2.reset();
     saved.middle_MC.reset();
 }
@@ -113,30 +181,51 @@ void Block::attentionBackward(const PassShape &pass, const at::Tensor &d_MC, Blo
     const observe::SpanScope span(m_engine.observer(), {"attention", SpanCategory::Compute, Phase::Backward, m_unit});
     const Workspace work(m_engine, m_unit, false);
     const kernels::QkvLayout layout = pass.qkvLayout();
-    const at::Tensor norm_C = m_engine.parameter(m_unit, kNorm1);
+    const at::Tensor norm_C = m_engine.parameter(m_unit, Parameters::attentionNorm);
     const at::Tensor dqkv = work.temporary({pass.rows(), layout.rowElements()});
     {
         const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({pass.rows(), -1});
-        ops::linearBackwardWeight(m_engine.gradient(m_unit, kO), d_MC, out_MA);
+        ops::linearBackwardWeight(m_engine.gradient(m_unit, Parameters::o), d_MC, out_MA);
+        if (m_at.oBias != Parameters::kAbsent)
+            ops::biasBackward(m_engine.gradient(m_unit, m_at.oBias), d_MC);
         const at::Tensor dout_MA = work.temporary(out_MA.sizes());
-        ops::linearBackwardInput(dout_MA, d_MC, m_engine.parameter(m_unit, kO));
-        const at::Tensor dout_BHTD =
-            dout_MA.view({layout.batch, layout.positions, layout.heads, layout.headSize}).transpose(1, 2);
-        const QkvViews views(saved.qkv, layout);
-        const AttentionGradients gradients =
-            m_attention.backward(dout_BHTD, views.q, views.k, views.v, saved.attention);
-        ops::ropeBackward(dqkv, gradients.dq_BHTD, gradients.dk_BHTD, gradients.dv_BHTD, pass.cosine_TH, pass.sine_TH,
-                          layout);
+        ops::linearBackwardInput(dout_MA, d_MC, m_engine.parameter(m_unit, Parameters::o));
+        qkvBackward(pass, dqkv, dout_MA, saved);
     }
     saved.attention = {};
     saved.qkv.reset();
     const at::Tensor y_MC = work.temporary({pass.rows(), pass.model->hidden});
     ops::rmsNorm(y_MC, saved.rstd1_M, {}, saved.input_MC, {}, norm_C, pass.model->normEps);
-    const WeightGroup qkv{m_engine, m_unit, kQ, 3};
+    const WeightGroup qkv{m_engine, m_unit, Parameters::q, 3, m_at.qBias};
     qkv.backwardWeight(dqkv, y_MC);
     qkv.backwardInput(y_MC, dqkv);
-    ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, kNorm1), y_MC, saved.input_MC, norm_C, saved.rstd1_M, d_MC);
+    ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, Parameters::attentionNorm), y_MC, saved.input_MC, norm_C,
+                         saved.rstd1_M, d_MC);
     saved = {};
+}
+
+/// Attention itself, the rotation and the norms of heads: from the gradient of attention's output to that of qkv.
+void Block::qkvBackward(const PassShape &pass, const at::Tensor &dqkv, const at::Tensor &dout_MA,
+                        BlockSaved &saved) const
+{
+    const kernels::QkvLayout layout = pass.qkvLayout();
+    const bool norms = m_at.qNorm != Parameters::kAbsent;
+    const at::Tensor dout_BHTD =
+        dout_MA.view({layout.batch, layout.positions, layout.heads, layout.headSize}).transpose(1, 2);
+    at::Tensor rstd;
+    AttentionGradients gradients;
+    {
+        const QkvViews views = norms ? normedAndRotated(pass, saved.qkv, rstd) : QkvViews(saved.qkv, saved.qkv, layout);
+        gradients = m_attention.backward(dout_BHTD, views.q, views.k, views.v, saved.attention);
+    }
+    if (!norms)
+        return ops::ropeBackward(dqkv, gradients.dq_BHTD, gradients.dk_BHTD, gradients.dv_BHTD, pass.cosine_TH,
+                                 pass.sine_TH, layout);
+    ops::headNormRopeBackward(
+        dqkv, m_engine.gradient(m_unit, m_at.qNorm), m_engine.gradient(m_unit, m_at.kNorm), gradients.dq_BHTD,
+        gradients.dk_BHTD, gradients.dv_BHTD,
+        {saved.qkv, rstd, m_engine.parameter(m_unit, m_at.qNorm), m_engine.parameter(m_unit, m_at.kNorm)},
+        pass.cosine_TH, pass.sine_TH, layout);
 }
 
 } // namespace shardscope::model

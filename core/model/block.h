@@ -8,6 +8,7 @@
 #include "core/shapes/model_shape.h"
 
 #include <ATen/core/Tensor.h>
+#include <array>
 
 namespace shardscope::model {
 
@@ -36,41 +37,77 @@ struct PassShape
     }
 };
 
-/// What a block keeps from its forward to its backward; the normed inputs and SwiGLU's output are computed again.
+/// What a block keeps from its forward to its backward. In every mode the normed inputs and SwiGLU's output are
+/// computed again; what else is, says the mode (core/shapes/activations.h has the bytes):
+///
+/// off        input, middle, qkv, attention's output and statistics, gate-up, the norms' statistics.
+/// selective  input, attention's output and statistics. Everything else is linear in the sequence's length to compute
+///            and runs again: both norms, the qkv, output and gate-up products, RoPE. All these products cost the same
+///            time a byte that they save (2 · hidden operations an element), so keeping some of them is no better than
+///            recomputing all of them in some of the blocks, which a rule for those units does.
+/// block      input. Attention runs again too, whose time grows with the square of the sequence's length.
+///
+/// What runs again is the same kernels on the same values in the same order, so it gives the same bits. Nothing here
+/// draws random numbers (there is no dropout); whoever adds an operation that does must keep its seed in BlockSaved.
 struct BlockSaved
 {
-    at::Tensor input_MC;  ///< before the attention norm
-    at::Tensor middle_MC; ///< before the feed-forward norm
+    Recompute recompute = Recompute::Off; ///< that the forward ran with
+    at::Tensor input_MC;                  ///< before the attention norm
+    at::Tensor middle_MC;                 ///< before the feed-forward norm
     at::Tensor rstd1_M;
     at::Tensor rstd2_M;
-    at::Tensor qkv; ///< packed rows, rotated
+    at::Tensor qkv; ///< packed rows, rotated; as projected where q and k are normed, which is done again
     AttentionSaved attention;
     at::Tensor gateUp_MF2;
+
+    /// Drops what recompute() makes again.
+    void dropRecomputed();
+    /// What activation offload moves: the tensors of the compute dtype. The statistics, a few bytes a token, stay.
+    std::array<at::Tensor *, 5> matrices() { return {&input_MC, &middle_MC, &qkv, &attention.out_BHTD, &gateUp_MF2}; }
 };
+
+struct QkvViews;
 
 /// One decoder block as two functions on the engine's parameters.
 class Block
 {
 public:
-    Block(engine::Engine &engine, observe::UnitIndex unit, Attention attention)
+    Block(engine::Engine &engine, observe::UnitIndex unit, const shapes::BlockParameters &parameters,
+          Attention attention)
         : m_engine(engine)
         , m_unit(unit)
+        , m_at(parameters)
         , m_attention(attention)
     {
     }
     observe::UnitIndex unit() const { return m_unit; }
     /// The unit's parameters are acquired. saved is left empty where the pass keeps nothing.
-    Stream forward(const PassShape &pass, const Stream &in, BlockSaved &saved) const;
+    Stream forward(const PassShape &pass, const Stream &in, Recompute recompute, BlockSaved &saved) const;
+    /// Computes what saved lacks; before backward(), with the unit's parameters acquired. Nothing to do under `off`.
+    void recompute(const PassShape &pass, BlockSaved &saved) const;
     /// d_MC is the gradient of the stream behind the block; it becomes that of the stream before it. Uses saved up.
     void backward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const;
 
 private:
-    at::Tensor attentionForward(const PassShape &pass, const at::Tensor &y_MC, BlockSaved &saved) const;
+    /// One run through the forward: in its own time, or again in backward.
+    struct Run
+    {
+        const PassShape &pass;
+        Phase phase;
+        bool keepsAttention = false;
+        bool keepsAll = false;
+    };
+    at::Tensor attentionForward(const Run &run, const at::Tensor &y_MC, BlockSaved &saved) const;
+    void feedForward(const Run &run, const at::Tensor &y_MC, const at::Tensor &attended_MC, BlockSaved &saved) const;
     void feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const;
     void attentionBackward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const;
+    QkvViews normedAndRotated(const PassShape &pass, const at::Tensor &qkv, at::Tensor &rstd) const;
+    void qkvBackward(const PassShape &pass, const at::Tensor &dqkv, const at::Tensor &dout_MA, BlockSaved &saved) const;
+    at::Tensor parameterOrNone(size_t index) const;
 
     engine::Engine &m_engine;
     observe::UnitIndex m_unit;
+    shapes::BlockParameters m_at; ///< indices of the unit's parameters
     Attention m_attention;
 };
 

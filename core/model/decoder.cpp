@@ -5,7 +5,6 @@
 #include "core/model/workspace.h"
 
 #include <ATen/ATen.h>
-#include <cmath>
 
 namespace shardscope::model {
 
@@ -27,29 +26,33 @@ Decoder::Decoder(shapes::ModelShape shape, const config::RunConfiguration &confi
     , m_engine(std::make_unique<engine::Engine>(planFor(m_shape, configuration, communicator),
                                                 engine::EngineOptions::from(configuration), communicator, observer))
 {
-    const Attention attention(m_engine->device(), m_engine->computeType(), m_shape.headSize);
+    const shapes::BlockParameters parameters(m_shape);
     m_embedding = 0;
     m_headUnit = static_cast<observe::UnitIndex>(m_engine->unitCount() - 1);
     for (observe::UnitIndex unit = m_embedding + 1; unit < m_headUnit; ++unit)
-        m_blocks.emplace_back(*m_engine, unit, attention);
+        m_blocks.emplace_back(*m_engine, unit, parameters,
+                              Attention(m_engine->device(), m_engine->computeType(), m_shape.headSize,
+                                        m_shape.windowOf(unit - m_embedding - 1)));
     m_head = m_shape.tiedEmbeddings ? std::make_unique<Head>(*m_engine, m_headUnit, m_embedding, kEmbeddingWeight)
                                     : std::make_unique<Head>(*m_engine, m_headUnit, m_headUnit, kHeadWeight);
 }
 
 Decoder::~Decoder() = default;
 
-/// Angles position ÷ theta^(2i ÷ headSize) of the half-split layout (Su et al. 2021, as Hugging Face's Llama).
+ActivationOffload &Decoder::offload()
+{
+    if (!m_offload)
+        m_offload = std::make_unique<ActivationOffload>(*m_engine);
+    return *m_offload;
+}
+
 void Decoder::growRopeTables(int64_t positions)
 {
-    if (m_cosine_TH.defined() && m_cosine_TH.size(0) >= positions)
+    const int64_t have = m_rope.cosine_TH.defined() ? m_rope.cosine_TH.size(0) : 0;
+    if (have == positions || (have > positions && ropeTablesGrow(m_shape, have)))
         return;
     const observe::MemoryScope memory(m_engine->observer(), {MemoryCategory::Other, observe::kNoUnit});
-    const at::TensorOptions fp32 = at::TensorOptions(m_engine->device()).dtype(at::kFloat);
-    const at::Tensor exponents_H = at::arange(0, m_shape.headSize, 2, fp32).div_(static_cast<double>(m_shape.headSize));
-    const at::Tensor frequencies_H = at::pow(at::Scalar(m_shape.ropeTheta), exponents_H).reciprocal_();
-    const at::Tensor angles_TH = at::outer(at::arange(positions, fp32), frequencies_H);
-    m_cosine_TH = angles_TH.cos();
-    m_sine_TH = angles_TH.sin();
+    m_rope = ropeTables(m_shape, positions, m_engine->device());
 }
 
 PassShape Decoder::beginPass(const at::Tensor &tokens_BT, bool keepsForBackward)
@@ -61,8 +64,8 @@ PassShape Decoder::beginPass(const at::Tensor &tokens_BT, bool keepsForBackward)
     pass.model = &m_shape;
     pass.batch = tokens_BT.size(0);
     pass.positions = tokens_BT.size(1);
-    pass.cosine_TH = m_cosine_TH;
-    pass.sine_TH = m_sine_TH;
+    pass.cosine_TH = m_rope.cosine_TH;
+    pass.sine_TH = m_rope.sine_TH;
     pass.keepsForBackward = keepsForBackward;
     return pass;
 }
@@ -79,6 +82,8 @@ at::Tensor Decoder::forwardBackward(const at::Tensor &tokens_BT, const at::Tenso
     const Head::Result result = runHead(pass, stream, targets_BT.reshape({-1}), lossScale, true);
     backwardUnits(pass, result.d_MC, tokens_M, saved);
     m_engine->endPass();
+    if (m_offload)
+        m_offload->endPass();
     return result.loss;
 }
 
@@ -92,6 +97,24 @@ at::Tensor Decoder::forwardLoss(const at::Tensor &tokens_BT, const at::Tensor &t
     const Head::Result result = runHead(pass, stream, targets_BT.reshape({-1}), lossScale, false);
     m_engine->endPass();
     return result.loss;
+}
+
+at::Tensor Decoder::forwardLogits(const at::Tensor &tokens_BT)
+{
+    const at::NoGradGuard noGrad;
+    const PassShape pass = beginPass(tokens_BT, false);
+    m_engine->beginPass(engine::Engine::PassKind::Evaluate, false);
+    std::vector<BlockSaved> unused(m_blocks.size());
+    const Stream stream = forwardUnits(pass, tokens_BT.reshape({-1}), unused);
+    m_engine->acquire(m_headUnit, m_engine->forwardPhase());
+    if (m_shape.tiedEmbeddings)
+        m_engine->acquire(m_embedding, m_engine->forwardPhase());
+    const at::Tensor logits_MV = m_head->logits(pass, stream);
+    m_engine->release(m_headUnit);
+    if (m_shape.tiedEmbeddings)
+        m_engine->release(m_embedding);
+    m_engine->endPass();
+    return logits_MV.view({pass.batch, pass.positions, m_shape.vocabulary});
 }
 
 Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, std::vector<BlockSaved> &saved)
@@ -117,12 +140,16 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
         {
             const observe::SpanScope span(observer,
                                           {"forward", SpanCategory::Compute, m_engine->forwardPhase(), block.unit()});
-            stream = block.forward(pass, stream, saved[i]);
+            stream = block.forward(pass, stream, m_engine->settings(block.unit()).recompute, saved[i]);
         }
         // The last block's backward is the next that blocks do, so its parameters stay.
         m_engine->release(block.unit(), isLast && pass.keepsForBackward);
+        if (m_offload)
+            m_offload->finishStore(); // of the block before
         if (!pass.keepsForBackward)
             saved[i] = {};
+        else if (!isLast && m_engine->settings(block.unit()).activationOffload)
+            offload().store(block.unit(), saved[i].matrices()); // the last one's are needed at once
         observer.sampleMemory();
     }
     return stream;
@@ -160,6 +187,12 @@ void Decoder::backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const
             m_engine->acquire(block.unit(), Phase::Backward, {block.unit() - 1});
         else
             m_engine->acquire(block.unit(), Phase::Backward);
+        if (m_offload) {
+            m_offload->wait(block.unit(), saved[i].matrices());
+            if (i > 0)
+                m_offload->fetch(m_blocks[i - 1].unit());
+        }
+        block.recompute(pass, saved[i]);
         {
             const observe::SpanScope span(observer, {"backward", SpanCategory::Compute, Phase::Backward, block.unit()});
             block.backward(pass, d_MC, saved[i]);

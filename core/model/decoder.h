@@ -4,8 +4,10 @@
 
 #include "core/base/result.h"
 #include "core/engine/engine.h"
+#include "core/model/activation_offload.h"
 #include "core/model/block.h"
 #include "core/model/head.h"
+#include "core/model/rope.h"
 #include "core/shapes/model_shape.h"
 
 #include <ATen/core/Tensor.h>
@@ -36,6 +38,9 @@ public:
     /// one step.
     at::Tensor forwardLoss(const at::Tensor &tokens_BT, const at::Tensor &targets_BT, double lossScale);
 
+    /// All logits, [B, T, V] in the compute dtype: for comparisons and for whoever wants to see a prediction.
+    at::Tensor forwardLogits(const at::Tensor &tokens_BT);
+
 private:
     PassShape beginPass(const at::Tensor &tokens_BT, bool keepsForBackward);
     Stream forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, std::vector<BlockSaved> &saved);
@@ -44,6 +49,7 @@ private:
     void backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const at::Tensor &tokens_M,
                        std::vector<BlockSaved> &saved);
     void growRopeTables(int64_t positions);
+    ActivationOffload &offload();
 
     shapes::ModelShape m_shape;
     std::unique_ptr<engine::Engine> m_engine;
@@ -51,8 +57,8 @@ private:
     observe::UnitIndex m_embedding = observe::kNoUnit;
     observe::UnitIndex m_headUnit = observe::kNoUnit;
     std::unique_ptr<Head> m_head;
-    at::Tensor m_cosine_TH; ///< fp32, as long as the longest sequence seen
-    at::Tensor m_sine_TH;
+    std::unique_ptr<ActivationOffload> m_offload; ///< from the first time on that a unit asks for it
+    RopeTables m_rope;                            ///< as long as the longest sequence seen
 };
 
 } // namespace shardscope::model

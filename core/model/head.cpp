@@ -55,6 +55,19 @@ Head::Result Head::run(const PassShape &pass, const Stream &in, const at::Tensor
     return result;
 }
 
+at::Tensor Head::logits(const PassShape &pass, const Stream &in) const
+{
+    const Workspace work(m_engine, m_unit, false);
+    const at::Tensor y_MC = work.temporary({pass.rows(), pass.model->hidden});
+    const at::Tensor input_MC = work.temporary({pass.rows(), pass.model->hidden});
+    const at::Tensor rstd_M = work.temporaryFp32({pass.rows()});
+    ops::rmsNorm(y_MC, rstd_M, input_MC, in.residual_MC, in.delta_MC, m_engine.parameter(m_unit, kNorm),
+                 pass.model->normEps);
+    at::Tensor logits_MV = work.temporary({pass.rows(), pass.model->vocabulary});
+    ops::linear(logits_MV, y_MC, m_engine.parameter(m_weightUnit, m_weightIndex));
+    return logits_MV;
+}
+
 /// One chunk: its rows of y become their gradient.
 void Head::runChunk(const at::Tensor &y_MC, const at::Tensor &logits_MV, const at::Tensor &losses_M,
                     const at::Tensor &targets_M, double lossScale, bool backward) const

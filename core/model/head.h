@@ -28,6 +28,9 @@ public:
     Result run(const PassShape &pass, const Stream &in, const at::Tensor &targets_M, double lossScale,
                bool backward) const;
 
+    /// The logits of all tokens, [M, V]. Both units' parameters are acquired.
+    at::Tensor logits(const PassShape &pass, const Stream &in) const;
+
 private:
     void runChunk(const at::Tensor &y_MC, const at::Tensor &logits_MV, const at::Tensor &losses_M,
                   const at::Tensor &targets_M, double lossScale, bool backward) const;

@@ -65,34 +65,39 @@ void rmsNorm(const at::Tensor &y_MC, const at::Tensor &rstd_M, const at::Tensor 
     });
 }
 
-/// Threads that share the rows each sum the weight's gradient in a row of their own; these are added in order.
+/// Calls f(first row, end, sums) for shares of the rows, a thread each, and adds their sums to total in order; the
+/// first thread's sums are total itself where it is alone.
+template <typename F>
+static void sumInShares(int64_t rows, const at::Tensor &total, F f)
+{
+    const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(at::get_num_threads(), rows / kRowGrain));
+    const int64_t width = total.numel();
+    const at::Tensor partial = parts == 1 ? total.view({1, width}) : at::zeros({parts, width}, total.options());
+    at::parallel_for(0, parts, 1, [&](int64_t firstPart, int64_t endPart) {
+        for (int64_t part = firstPart; part < endPart; ++part)
+            f(rows * part / parts, rows * (part + 1) / parts, partial.mutable_data_ptr<float>() + part * width);
+    });
+    if (parts > 1)
+        at::Tensor(total).add_(partial.sum(0).view_as(total));
+}
+
 static void rmsNormBackwardOnCpu(const at::Tensor &dx_MC, const at::Tensor &grad_C, const at::Tensor &dy_MC,
                                  const at::Tensor &x_MC, const at::Tensor &weight_C, const at::Tensor &rstd_M,
                                  const at::Tensor &addend_MC)
 {
-    const int64_t rows = x_MC.size(0);
-    const int64_t width = x_MC.size(1);
-    const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(at::get_num_threads(), rows / kRowGrain));
-    const at::Tensor partial = parts == 1 ? grad_C.view({1, width}) : at::zeros({parts, width}, grad_C.options());
-    at::parallel_for(0, parts, 1, [&](int64_t firstPart, int64_t endPart) {
-        for (int64_t part = firstPart; part < endPart; ++part) {
-            const int64_t begin = rows * part / parts;
-            const int64_t end = rows * (part + 1) / parts;
-            kernels::cpu::rmsNormBackward(precisionOf(x_MC), mutableRowOf(dx_MC, begin),
-                                          partial.mutable_data_ptr<float>() + part * width, rowOf(dy_MC, begin),
-                                          rowOf(x_MC, begin), dataOf(weight_C), rstd_M.const_data_ptr<float>() + begin,
-                                          rowOf(addend_MC, begin), end - begin, width);
-        }
+    sumInShares(x_MC.size(0), grad_C, [&](int64_t begin, int64_t end, float *sums) {
+        kernels::cpu::rmsNormBackward(precisionOf(x_MC), mutableRowOf(dx_MC, begin), sums, rowOf(dy_MC, begin),
+                                      rowOf(x_MC, begin), dataOf(weight_C), rstd_M.const_data_ptr<float>() + begin,
+                                      rowOf(addend_MC, begin), end - begin, x_MC.size(1));
     });
-    if (parts > 1)
-        at::Tensor(grad_C).add_(partial.sum(0));
 }
 
 void rmsNormBackward(const at::Tensor &dx_MC, const GradientPlace &place, const at::Tensor &dy_MC,
                      const at::Tensor &x_MC, const at::Tensor &weight_C, const at::Tensor &rstd_M,
                      const at::Tensor &addend_MC)
 {
-    at::Tensor grad_C = place.grad;
+    // A frozen weight has no place: its sums come out on the side and are dropped.
+    at::Tensor grad_C = place.grad.defined() ? place.grad : at::empty({x_MC.size(1)}, rstd_M.options());
     if (!place.accumulate)
         grad_C.zero_();
     if (!x_MC.is_cuda()) {
@@ -105,6 +110,18 @@ void rmsNormBackward(const at::Tensor &dx_MC, const GradientPlace &place, const 
                                    dataOf(dy_MC), dataOf(x_MC), dataOf(weight_C), rstd_M.const_data_ptr<float>(),
                                    dataOf(addend_MC), scratch.mutable_data_ptr<float>(), x_MC.size(0), width,
                                    currentStream());
+}
+
+/// Small gradients that were summed elsewhere first.
+static void addTo(const GradientPlace &place, const at::Tensor &sums)
+{
+    at::Tensor grad = place.grad;
+    if (!grad.defined())
+        return; // frozen
+    if (place.accumulate)
+        grad.add_(sums);
+    else
+        grad.copy_(sums);
 }
 
 void rope(const at::Tensor &qkv, const at::Tensor &cosine_TH, const at::Tensor &sine_TH,
@@ -144,6 +161,54 @@ void ropeBackward(const at::Tensor &dqkv, const at::Tensor &dq, const at::Tensor
         kernels::cpu::ropeBackward(precisionOf(dqkv), mutableDataOf(dqkv), q, k, v, cosine, sine, layout, begin,
                                    end - begin);
     });
+}
+
+void headNormRope(const at::Tensor &qk, const at::Tensor &rstd, const at::Tensor &qkv, const at::Tensor &qWeight_D,
+                  const at::Tensor &kWeight_D, const at::Tensor &cosine_TH, const at::Tensor &sine_TH,
+                  const kernels::QkvLayout &layout, double eps)
+{
+    const float *cosine = cosine_TH.const_data_ptr<float>();
+    const float *sine = sine_TH.const_data_ptr<float>();
+    float *deviations = rstd.mutable_data_ptr<float>();
+    if (qkv.is_cuda()) {
+        kernels::cuda::headNormRopeForward(precisionOf(qkv), mutableDataOf(qk), deviations, dataOf(qkv),
+                                           dataOf(qWeight_D), dataOf(kWeight_D), cosine, sine, layout,
+                                           static_cast<float>(eps), currentStream());
+        return;
+    }
+    at::parallel_for(0, layout.batch * layout.positions, kRowGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::headNormRopeForward(precisionOf(qkv), mutableDataOf(qk), deviations, dataOf(qkv),
+                                          dataOf(qWeight_D), dataOf(kWeight_D), cosine, sine, layout,
+                                          static_cast<float>(eps), begin, end - begin);
+    });
+}
+
+void headNormRopeBackward(const at::Tensor &dqkv, const GradientPlace &qPlace, const GradientPlace &kPlace,
+                          const at::Tensor &dq, const at::Tensor &dk, const at::Tensor &dv, const HeadNormSaved &saved,
+                          const at::Tensor &cosine_TH, const at::Tensor &sine_TH, const kernels::QkvLayout &layout)
+{
+    const Precision precision = precisionOf(dqkv);
+    const float *cosine = cosine_TH.const_data_ptr<float>();
+    const float *sine = sine_TH.const_data_ptr<float>();
+    const float *rstd = saved.rstd.const_data_ptr<float>();
+    const int64_t size = layout.headSize;
+    const at::Tensor sums = at::zeros({2, size}, saved.rstd.options()); // of both weights, so that one pass has both
+    if (dqkv.is_cuda()) {
+        const at::Tensor scratch = at::empty({kernels::cuda::headNormRopeBackwardScratch(size)}, sums.options());
+        float *qSums = sums.mutable_data_ptr<float>();
+        kernels::cuda::headNormRopeBackward(precision, mutableDataOf(dqkv), qSums, qSums + size, viewOf(dq), viewOf(dk),
+                                            viewOf(dv), dataOf(saved.qkv), rstd, dataOf(saved.qWeight_D),
+                                            dataOf(saved.kWeight_D), cosine, sine, layout,
+                                            scratch.mutable_data_ptr<float>(), currentStream());
+    } else {
+        sumInShares(layout.batch * layout.positions, sums, [&](int64_t begin, int64_t end, float *share) {
+            kernels::cpu::headNormRopeBackward(precision, mutableDataOf(dqkv), share, share + size, viewOf(dq),
+                                               viewOf(dk), viewOf(dv), dataOf(saved.qkv), rstd, dataOf(saved.qWeight_D),
+                                               dataOf(saved.kWeight_D), cosine, sine, layout, begin, end - begin);
+        });
+    }
+    addTo(qPlace, sums[0]);
+    addTo(kPlace, sums[1]);
 }
 
 void swiglu(const at::Tensor &h_MF, const at::Tensor &gateUp_MF2)
@@ -221,6 +286,8 @@ void embedding(const at::Tensor &x_MC, const at::Tensor &weight_VC, const at::Te
 void embeddingBackward(const GradientPlace &place, const at::Tensor &dx_MC, const at::Tensor &tokens_M)
 {
     at::Tensor grad_VC = place.grad;
+    if (!grad_VC.defined())
+        return; // frozen
     if (!place.accumulate)
         grad_VC.zero_();
     const Precision precision = precisionOf(dx_MC);
@@ -236,10 +303,37 @@ void embeddingBackward(const GradientPlace &place, const at::Tensor &dx_MC, cons
         kernels::cuda::embeddingBackward(precision, grad, dataOf(dx_MC), tokens, rows, width, currentStream());
 }
 
-void linear(const at::Tensor &y_MO, const at::Tensor &x_MI, const at::Tensor &weight_OI)
+void linear(const at::Tensor &y_MO, const at::Tensor &x_MI, const at::Tensor &weight_OI, const at::Tensor &bias_O)
 {
     at::Tensor out = y_MO;
-    at::mm_out(out, x_MI, weight_OI.t());
+    if (bias_O.defined())
+        at::addmm_out(out, bias_O, x_MI, weight_OI.t());
+    else
+        at::mm_out(out, x_MI, weight_OI.t());
+}
+
+void biasBackward(const GradientPlace &place, const at::Tensor &dy_MO)
+{
+    TORCH_CHECK(dy_MO.stride(1) == 1, "a bias's gradient is summed over contiguous rows");
+    at::Tensor grad_O = place.grad;
+    if (!grad_O.defined())
+        return; // frozen
+    if (!place.accumulate)
+        grad_O.zero_();
+    const Precision precision = precisionOf(dy_MO);
+    const int64_t rows = dy_MO.size(0);
+    const int64_t width = dy_MO.size(1);
+    const int64_t stride = dy_MO.stride(0);
+    if (dy_MO.is_cuda()) {
+        const at::Tensor scratch = at::empty({kernels::cuda::columnSumsScratch(width)}, grad_O.options());
+        kernels::cuda::columnSums(precision, grad_O.mutable_data_ptr<float>(), dataOf(dy_MO), rows, width, stride,
+                                  scratch.mutable_data_ptr<float>(), currentStream());
+        return;
+    }
+    sumInShares(rows, grad_O, [&](int64_t begin, int64_t end, float *sums) {
+        const char *first = static_cast<const char *>(dataOf(dy_MO)) + begin * stride * dy_MO.element_size();
+        kernels::cpu::columnSums(precision, sums, first, end - begin, width, stride);
+    });
 }
 
 void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const at::Tensor &weight_OI, bool accumulate)
@@ -254,6 +348,8 @@ void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const
 void linearBackwardWeight(const GradientPlace &place, const at::Tensor &dy_MO, const at::Tensor &x_MI)
 {
     at::Tensor grad = place.grad;
+    if (!grad.defined())
+        return; // frozen
     const at::Tensor dy_OM = dy_MO.t();
     if (x_MI.scalar_type() == at::kFloat) {
         if (place.accumulate)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder's operations on tensors, each on the device of its operands: the fused kernels, cut into rows for the
-// threads on the CPU, and matrix products. Data is in the compute dtype; statistics are fp32.
+// threads on the CPU, and matrix products. Data is in the compute dtype; statistics are fp32. A gradient place without
+// a tensor is a frozen parameter's: nothing is written there.
 // Shape suffixes: M rows (tokens), C width, F hidden of the feed-forward, O and I a weight's out and in, V vocabulary.
 #pragma once
 
@@ -28,6 +29,25 @@ void rope(const at::Tensor &qkv, const at::Tensor &cosine_TH, const at::Tensor &
 void ropeBackward(const at::Tensor &dqkv, const at::Tensor &dq, const at::Tensor &dk, const at::Tensor &dv,
                   const at::Tensor &cosine_TH, const at::Tensor &sine_TH, const kernels::QkvLayout &layout);
 
+/// Norms of each head of q and k and their rotation: qk [M, (heads + keyValueHeads) · D] from packed rows, which stay;
+/// rstd [M, heads + keyValueHeads]. The weights have D = headSize elements.
+void headNormRope(const at::Tensor &qk, const at::Tensor &rstd, const at::Tensor &qkv, const at::Tensor &qWeight_D,
+                  const at::Tensor &kWeight_D, const at::Tensor &cosine_TH, const at::Tensor &sine_TH,
+                  const kernels::QkvLayout &layout, double eps);
+/// What headNormRopeBackward() reads of the forward.
+struct HeadNormSaved
+{
+    at::Tensor qkv;
+    at::Tensor rstd;
+    at::Tensor qWeight_D;
+    at::Tensor kWeight_D;
+};
+/// dq, dk, dv as in ropeBackward(). The weights' gradients go to the places.
+void headNormRopeBackward(const at::Tensor &dqkv, const engine::Engine::GradientPlace &qPlace,
+                          const engine::Engine::GradientPlace &kPlace, const at::Tensor &dq, const at::Tensor &dk,
+                          const at::Tensor &dv, const HeadNormSaved &saved, const at::Tensor &cosine_TH,
+                          const at::Tensor &sine_TH, const kernels::QkvLayout &layout);
+
 /// gateUp_MF2: gate's F columns, then up's.
 void swiglu(const at::Tensor &h_MF, const at::Tensor &gateUp_MF2);
 /// dGateUp_MF2 may be gateUp_MF2; h_MF receives the forward's output again.
@@ -41,8 +61,10 @@ void crossEntropyLoss(const at::Tensor &logits_MV, const at::Tensor &losses_M, c
 void embedding(const at::Tensor &x_MC, const at::Tensor &weight_VC, const at::Tensor &tokens_M);
 void embeddingBackward(const engine::Engine::GradientPlace &place, const at::Tensor &dx_MC, const at::Tensor &tokens_M);
 
-/// y_MO = x_MI · weight_OIᵀ.
-void linear(const at::Tensor &y_MO, const at::Tensor &x_MI, const at::Tensor &weight_OI);
+/// y_MO = x_MI · weight_OIᵀ + bias_O, which may be undefined.
+void linear(const at::Tensor &y_MO, const at::Tensor &x_MI, const at::Tensor &weight_OI, const at::Tensor &bias_O = {});
+/// place (fp32) (+)= the sums of dy_MO's columns, in fp32. dy_MO may be columns of a wider matrix.
+void biasBackward(const engine::Engine::GradientPlace &place, const at::Tensor &dy_MO);
 /// dx_MI = dy_MO · weight_OI, or added to it.
 void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const at::Tensor &weight_OI,
                          bool accumulate = false);

@@ -3,6 +3,8 @@
 
 #include "core/model/ops.h"
 
+#include <ATen/ATen.h>
+
 namespace shardscope::model {
 
 /// Calls f(index of a parameter, its columns of a tensor whose columns are all outputs).
@@ -17,13 +19,29 @@ static void forEachWeight(const WeightGroup &group, const at::Tensor &outputs, F
     }
 }
 
+at::Tensor WeightGroup::bias(size_t index) const
+{
+    return firstBias == kAbsent ? at::Tensor() : engine.parameter(unit, firstBias + index - first);
+}
+
+at::Tensor WeightGroup::allBiases() const
+{
+    if (firstBias == kAbsent)
+        return {};
+    std::vector<at::Tensor> biases;
+    for (size_t i = first; i < first + count; ++i)
+        biases.push_back(bias(i));
+    return count == 1 ? biases.front() : at::cat(biases);
+}
+
 void WeightGroup::forward(const at::Tensor &y_MO, const at::Tensor &x_MI) const
 {
     const at::Tensor whole = engine.fusedParameter(unit, first, count);
     if (whole.defined())
-        return ops::linear(y_MO, x_MI, whole);
-    forEachWeight(*this, y_MO,
-                  [&](size_t i, const at::Tensor &columns) { ops::linear(columns, x_MI, engine.parameter(unit, i)); });
+        return ops::linear(y_MO, x_MI, whole, allBiases());
+    forEachWeight(*this, y_MO, [&](size_t i, const at::Tensor &columns) {
+        ops::linear(columns, x_MI, engine.parameter(unit, i), bias(i));
+    });
 }
 
 void WeightGroup::backwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO) const
@@ -38,6 +56,11 @@ void WeightGroup::backwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO
 
 void WeightGroup::backwardWeight(const at::Tensor &dy_MO, const at::Tensor &x_MI) const
 {
+    if (firstBias != kAbsent) {
+        forEachWeight(*this, dy_MO, [&](size_t i, const at::Tensor &columns) {
+            ops::biasBackward(engine.gradient(unit, firstBias + i - first), columns);
+        });
+    }
     if (engine.fusedParameter(unit, first, count).defined())
         return ops::linearBackwardWeight(engine.fusedGradient(unit, first, count), dy_MO, x_MI);
     forEachWeight(*this, dy_MO, [&](size_t i, const at::Tensor &columns) {

@@ -8,20 +8,28 @@
 
 namespace shardscope::model {
 
-/// `count` matrices [O_i, I] of a unit from `first` on, applied to the same input.
+/// `count` matrices [O_i, I] of a unit from `first` on, applied to the same input; with as many biases from `firstBias`
+/// on, unless that is kAbsent.
 struct WeightGroup
 {
+    static constexpr size_t kAbsent = shapes::BlockParameters::kAbsent;
+
     engine::Engine &engine;
     observe::UnitIndex unit;
     size_t first;
     size_t count;
+    size_t firstBias = kAbsent;
 
-    /// y_MO = x_MI · [all weights]ᵀ, their outputs side by side.
+    /// y_MO = x_MI · [all weights]ᵀ + [all biases], their outputs side by side.
     void forward(const at::Tensor &y_MO, const at::Tensor &x_MI) const;
     /// dx_MI = dy_MO · [all weights].
     void backwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO) const;
-    /// The weights' gradients from dy_MO and x_MI.
+    /// The weights' and biases' gradients from dy_MO and x_MI.
     void backwardWeight(const at::Tensor &dy_MO, const at::Tensor &x_MI) const;
+
+private:
+    at::Tensor bias(size_t index) const; ///< undefined where there are none
+    at::Tensor allBiases() const;
 };
 
 } // namespace shardscope::model

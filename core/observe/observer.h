@@ -77,6 +77,19 @@ struct MemoryTag
     bool operator==(const MemoryTag &) const = default;
 };
 
+/// Where memory lies: on the device, in pinned or in other memory of the host, in files on a drive.
+enum class MemoryPlace { Device, Pinned, Host, Nvme };
+
+/// A change of memory that none of LibTorch's allocators gives out. Whoever holds it tells: pools what is in use of
+/// what they have, others the same for both.
+struct HeldMemory
+{
+    MemoryPlace place = MemoryPlace::Pinned;
+    MemoryTag tag;
+    int64_t usedBytes = 0;     ///< more than before; negative: less
+    int64_t reservedBytes = 0; ///< likewise
+};
+
 /// What the loop knows of a step once it is over.
 struct StepResult
 {
@@ -88,6 +101,17 @@ struct StepResult
     StepState state = StepState::Ok;
 };
 
+/// A configuration that comes into force between two steps. Its strings live as long as the call.
+struct ConfigurationInfo
+{
+    int64_t firstStep = 0;        ///< the first step under it
+    std::string_view changedJson; ///< {"parallel.strategy": {"from": "full", "to": "none"}}
+    std::string_view fullJson;
+    std::string_view origin; ///< "user", "undo", "sweep"
+    int64_t requestedNs = 0; ///< CLOCK_REALTIME
+    RecordLevel level = RecordLevel::Light;
+};
+
 class Observer
 {
 public:
@@ -97,6 +121,10 @@ public:
     virtual void onUnits(std::span<const UnitInfo>) {}
     /// A process group exists. Returns the number that its collectives carry.
     virtual int32_t onCommunicator(const CommunicatorInfo &) { return 0; }
+
+    /// Between two steps, from the thread that trains: the steps that begin from now on are under it, its level of
+    /// recording included.
+    virtual void configurationChanged(const ConfigurationInfo &) {}
 
     virtual void stepBegan(int64_t /*number*/) {}
     /// Ends the step; the device may still be busy with it. Where it is, loss and norm are absent here and
@@ -120,6 +148,8 @@ public:
 
     /// Sets the tag of what is allocated from now on, by any thread; returns the tag before.
     virtual MemoryTag setMemoryTag(MemoryTag) { return {}; }
+    /// Called by one thread at a time for each place.
+    virtual void memoryHeld(const HeldMemory &) {}
     /// A place where the memory is worth a sample (phases and units do this by themselves).
     virtual void sampleMemory() {}
 

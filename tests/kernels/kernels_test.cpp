@@ -179,6 +179,88 @@ TEST_P(Kernels, rope)
     expectClose(dQkv, in.grad(), "backward");
 }
 
+TEST_P(Kernels, headNormRope)
+{
+    // Two batch entries of 3 q heads and 2 of k and v; a head is as wide as the rows' width allows (even).
+    const kernels::QkvLayout layout{2, rows(), 3, 2, std::min<int64_t>(width(), kernels::kMaxNormedHead) / 2 * 2};
+    const int64_t size = layout.headSize;
+    const int64_t half = size / 2;
+    const Tensor packed = input({2 * rows(), layout.rowElements()});
+    const Tensor qWeight = input({size});
+    const Tensor kWeight = input({size});
+    const Tensor angles = at::randn({rows(), half}, floats());
+    const Tensor cosine = angles.cos() * 1.1; // as YaRN's, not quite a rotation
+    const Tensor sine = angles.sin() * 1.1;
+    const Tensor in = exact(packed);
+    const Tensor qw = exact(qWeight);
+    const Tensor kw = exact(kWeight);
+    const auto turned = [&](const Tensor &heads) {
+        const Tensor low = heads.narrow(3, 0, half);
+        const Tensor high = heads.narrow(3, half, half);
+        const Tensor c = cosine.to(at::kDouble).view({1, rows(), 1, half});
+        const Tensor s = sine.to(at::kDouble).view({1, rows(), 1, half});
+        return at::cat({low * c - high * s, high * c + low * s}, 3);
+    };
+    const Tensor heads = in.view({2, rows(), 7, size});
+    const Tensor q = turned(norm(heads.narrow(2, 0, 3), qw));
+    const Tensor k = turned(norm(heads.narrow(2, 3, 2), kw));
+    Tensor qk = poisoned({2 * rows(), 5 * size});
+    Tensor rstd = at::full({2 * rows(), 5}, NAN, floats());
+    const Tensor dQ = input({2, 3, rows(), size});
+    const Tensor dK = input({2, rows(), 2, size}).transpose(1, 2);
+    const Tensor dV = input({2, 2, rows(), size});
+    const auto view = [](const Tensor &t) {
+        return kernels::HeadsView{t.data_ptr(), t.stride(0), t.stride(1), t.stride(2)};
+    };
+    Tensor dQkv = poisoned({2 * rows(), layout.rowElements()});
+    Tensor dWeights = at::ones({2, size}, floats());
+    float *dQWeight = dWeights.data_ptr<float>();
+    const float *c = cosine.data_ptr<float>();
+    const float *s = sine.data_ptr<float>();
+    if (onCuda()) {
+        Tensor scratch = at::full({kernels::cuda::headNormRopeBackwardScratch(size)}, NAN, floats());
+        kernels::cuda::headNormRopeForward(precision(), qk.data_ptr(), rstd.data_ptr<float>(), packed.data_ptr(),
+                                           qWeight.data_ptr(), kWeight.data_ptr(), c, s, layout, 1e-5F, stream());
+        kernels::cuda::headNormRopeBackward(precision(), dQkv.data_ptr(), dQWeight, dQWeight + size, view(dQ), view(dK),
+                                            view(dV), packed.data_ptr(), rstd.data_ptr<float>(), qWeight.data_ptr(),
+                                            kWeight.data_ptr(), c, s, layout, scratch.data_ptr<float>(), stream());
+    } else {
+        const int64_t first = rows() / 3;
+        for (const auto &[begin, end] : {std::pair{int64_t{0}, first}, std::pair{first, 2 * rows()}}) {
+            kernels::cpu::headNormRopeForward(precision(), qk.data_ptr(), rstd.data_ptr<float>(), packed.data_ptr(),
+                                              qWeight.data_ptr(), kWeight.data_ptr(), c, s, layout, 1e-5F, begin,
+                                              end - begin);
+            kernels::cpu::headNormRopeBackward(precision(), dQkv.data_ptr(), dQWeight, dQWeight + size, view(dQ),
+                                               view(dK), view(dV), packed.data_ptr(), rstd.data_ptr<float>(),
+                                               qWeight.data_ptr(), kWeight.data_ptr(), c, s, layout, begin,
+                                               end - begin);
+        }
+    }
+    expectClose(qk.view({2, rows(), 5, size}), at::cat({q, k}, 2), "forward");
+    const Tensor dHeads = at::cat({dQ, dK}, 1).transpose(1, 2).to(at::kDouble);
+    (at::cat({q, k}, 2) * dHeads).sum().backward();
+    const Tensor dIn = in.grad().view({2, rows(), 7, size});
+    const Tensor dOut = dQkv.view({2, rows(), 7, size});
+    expectClose(dOut.narrow(2, 0, 5), dIn.narrow(2, 0, 5), "backward");
+    EXPECT_TRUE(at::equal(dOut.narrow(2, 5, 2), dV.transpose(1, 2)));
+    expectClose(dWeights, at::stack({qw.grad(), kw.grad()}) + 1, "weights");
+}
+
+TEST_P(Kernels, columnSums)
+{
+    const Tensor wide = input({rows(), width() + 8});
+    const Tensor x = wide.narrow(1, 8, width());
+    Tensor sums = at::ones({width()}, floats());
+    if (onCuda()) {
+        Tensor scratch = at::full({kernels::cuda::columnSumsScratch(width())}, NAN, floats());
+        kernels::cuda::columnSums(precision(), sums.data_ptr<float>(), x.data_ptr(), rows(), width(), x.stride(0),
+                                  scratch.data_ptr<float>(), stream());
+    } else {
+        kernels::cpu::columnSums(precision(), sums.data_ptr<float>(), x.data_ptr(), rows(), width(), x.stride(0));
+    }
+    expectClose(sums, x.to(at::kDouble).sum(0) + 1, "sums");
+}
+
 TEST_P(Kernels, swiglu)
 {
     const Tensor gateUp = input({rows(), 2 * width()});

@@ -23,6 +23,12 @@ struct GradientCase
     bool tied;
     bool grouped;
     at::DeviceType device = at::kCPU;
+    bool everything = false; ///< biases, norms of heads, windows
+
+    shapes::ModelShape shape() const
+    {
+        return everything ? test::shapeWithEverything(odd) : test::smallShape(odd, tied, grouped);
+    }
 };
 
 class ExplicitBackward : public testing::TestWithParam<GradientCase>
@@ -40,7 +46,7 @@ protected:
 void ExplicitBackward::compare(Precision precision, int passes, double tolerance)
 {
     const GradientCase &test = GetParam();
-    const shapes::ModelShape shape = test::smallShape(test.odd, test.tied, test.grouped);
+    const shapes::ModelShape shape = test.shape();
     const at::Device device(test.device, test.device == at::kCUDA ? 0 : -1);
     at::set_num_threads(1);
     const test::NamedTensors weights = test::randomWeights(shape, 7);
@@ -99,7 +105,9 @@ static std::vector<GradientCase> casesOn(at::DeviceType device)
             {"tied", false, true, false, device},
             {"grouped", false, false, true, device},
             {"odd", true, false, false, device},
-            {"oddTiedGrouped", true, true, true, device}};
+            {"oddTiedGrouped", true, true, true, device},
+            {"everything", false, false, true, device, true},
+            {"oddEverything", true, false, true, device, true}};
 }
 
 static std::string nameOf(const testing::TestParamInfo<GradientCase> &info)
@@ -142,6 +150,59 @@ TEST(Attention, plainEqualsTheFusedOperator)
     EXPECT_LT(relativeError(da.dq_BHTD, db.dq_BHTD), 1e-6);
     EXPECT_LT(relativeError(da.dk_BHTD, db.dk_BHTD), 1e-6);
     EXPECT_LT(relativeError(da.dv_BHTD, db.dv_BHTD), 1e-6);
+}
+
+/// A window wants tiles of the operators to be left out whole, so the sequence is longer than one.
+TEST(Attention, windowedEqualsPlain)
+{
+    const auto random = [] { return torch::randn({1, 2, 1300, 8}); };
+    const at::Tensor q = random();
+    const at::Tensor k = random();
+    const at::Tensor v = random();
+    const at::Tensor dout = random();
+    const model::Attention plain(model::Attention::Kind::Plain, 37);
+    const model::Attention fused(model::Attention::Kind::Cpu, 37);
+    const auto a = plain.forward(q, k, v);
+    const auto b = fused.forward(q, k, v);
+    EXPECT_LT(relativeError(a.out_BHTD, b.out_BHTD), 1e-6);
+    const auto da = plain.backward(dout, q, k, v, a);
+    const auto db = fused.backward(dout, q, k, v, b);
+    EXPECT_LT(relativeError(da.dq_BHTD, db.dq_BHTD), 1e-6);
+    EXPECT_LT(relativeError(da.dk_BHTD, db.dk_BHTD), 1e-6);
+    EXPECT_LT(relativeError(da.dv_BHTD, db.dv_BHTD), 1e-6);
+    // The last position sees 37 keys and no other.
+    at::Tensor far = v.clone();
+    far.narrow(2, 0, 1300 - 37).zero_();
+    EXPECT_TRUE(at::equal(fused.forward(q, k, far).out_BHTD.select(2, 1299), b.out_BHTD.select(2, 1299)));
+    far.select(2, 1300 - 37).zero_();
+    EXPECT_FALSE(at::equal(fused.forward(q, k, far).out_BHTD.select(2, 1299), b.out_BHTD.select(2, 1299)));
+}
+
+/// On each kind of CUDA, against plain in fp32.
+TEST(CudaAttention, windowedEqualsPlain)
+{
+    if (!torch::cuda::is_available())
+        GTEST_SKIP() << "no CUDA device";
+    using Kind = model::Attention::Kind;
+    for (const auto &[kind, type] :
+         {std::pair{Kind::Efficient, at::kFloat}, {Kind::Flash, at::kBFloat16}, {Kind::Cudnn, at::kBFloat16}}) {
+        const auto random = [&] { return torch::randn({2, 3, 700, 64}, torch::kCUDA).to(type); };
+        const at::Tensor q = random();
+        const at::Tensor k = random();
+        const at::Tensor v = random();
+        const at::Tensor dout = random();
+        const double tolerance = type == at::kFloat ? 1e-5 : 1e-2;
+        const model::Attention plain(Kind::Plain, 150);
+        const model::Attention fused(kind, 150);
+        const auto a = plain.forward(q, k, v);
+        const auto b = fused.forward(q, k, v);
+        EXPECT_LT(relativeError(b.out_BHTD, a.out_BHTD), tolerance);
+        const auto da = plain.backward(dout, q, k, v, a);
+        const auto db = fused.backward(dout, q, k, v, b);
+        EXPECT_LT(relativeError(db.dq_BHTD, da.dq_BHTD), tolerance);
+        EXPECT_LT(relativeError(db.dk_BHTD, da.dk_BHTD), tolerance);
+        EXPECT_LT(relativeError(db.dv_BHTD, da.dv_BHTD), tolerance);
+    }
 }
 
 TEST(Decoder, refusesAWeightOfAnotherShape)

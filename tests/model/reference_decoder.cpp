@@ -23,6 +23,16 @@ shapes::ModelShape smallShape(bool odd, bool tied, bool grouped)
     return shape;
 }
 
+shapes::ModelShape shapeWithEverything(bool odd)
+{
+    shapes::ModelShape shape = smallShape(odd, false, true);
+    shape.queryKeyValueBias = shape.outputBias = shape.feedForwardBias = true;
+    shape.queryKeyNorm = true;
+    shape.windows = {0, 5, 0};
+    shape.ropeScaling.attentionFactor = 1.2;
+    return shape;
+}
+
 NamedTensors randomWeights(const shapes::ModelShape &shape, int64_t seed)
 {
     torch::manual_seed(static_cast<uint64_t>(seed));
@@ -37,7 +47,7 @@ NamedTensors randomWeights(const shapes::ModelShape &shape, int64_t seed)
     return weights;
 }
 
-static Tensor rotate(const Tensor &x_BHTD, double theta)
+static Tensor rotate(const Tensor &x_BHTD, double theta, double factor)
 {
     const int64_t positions = x_BHTD.size(2);
     const int64_t headSize = x_BHTD.size(3);
@@ -48,7 +58,7 @@ static Tensor rotate(const Tensor &x_BHTD, double theta)
     const Tensor low = x_BHTD.slice(-1, 0, headSize / 2);
     const Tensor high = x_BHTD.slice(-1, headSize / 2);
     const auto type = x_BHTD.scalar_type();
-    return x_BHTD * angles.cos().to(type) + torch::cat({-high, low}, -1) * angles.sin().to(type);
+    return (x_BHTD * angles.cos().to(type) + torch::cat({-high, low}, -1) * angles.sin().to(type)) * factor;
 }
 
 static Tensor norm(const Tensor &x, const Tensor &weight, double eps)
@@ -56,26 +66,45 @@ static Tensor norm(const Tensor &x, const Tensor &weight, double eps)
     return at::rms_norm(x, {x.size(-1)}, weight, eps);
 }
 
-static Tensor block(const shapes::ModelShape &shape, const NamedTensors &w, const std::string &prefix, Tensor x)
+/// True where a position is masked.
+static Tensor maskOf(int64_t positions, int64_t window)
 {
+    const Tensor q = torch::arange(positions).unsqueeze(1);
+    const Tensor k = torch::arange(positions).unsqueeze(0);
+    const Tensor ahead = k > q;
+    return window == 0 ? ahead : ahead.logical_or(k <= q - window);
+}
+
+static Tensor block(const shapes::ModelShape &shape, const NamedTensors &w, int64_t layer, Tensor x)
+{
+    const std::string prefix = "block." + std::to_string(layer) + ".";
     const auto weight = [&](const char *name) { return w.at(prefix + name + ".weight"); };
+    const auto linear = [&](const Tensor &y, const char *name) {
+        const auto bias = w.find(prefix + name + ".bias");
+        return at::linear(y, weight(name), bias == w.end() ? std::optional<Tensor>() : bias->second);
+    };
     const int64_t batch = x.size(0);
     const int64_t positions = x.size(1);
     const auto heads = [&](const Tensor &y, const char *name, int64_t count) {
-        return at::linear(y, weight(name)).view({batch, positions, count, shape.headSize}).transpose(1, 2);
+        return linear(y, name).view({batch, positions, count, shape.headSize}).transpose(1, 2);
+    };
+    const auto rotated = [&](Tensor y, const char *normName) {
+        if (shape.queryKeyNorm)
+            y = norm(y, weight(normName), shape.normEps);
+        return rotate(y, shape.ropeTheta, shape.ropeScaling.attentionFactor);
     };
     Tensor y = norm(x, weight("attention_norm"), shape.normEps);
-    const Tensor q = rotate(heads(y, "attention.q", shape.heads), shape.ropeTheta);
+    const Tensor q = rotated(heads(y, "attention.q", shape.heads), "attention.q_norm");
     const int64_t group = shape.heads / shape.keyValueHeads;
-    const Tensor k = rotate(heads(y, "attention.k", shape.keyValueHeads), shape.ropeTheta).repeat_interleave(group, 1);
+    const Tensor k =
+        rotated(heads(y, "attention.k", shape.keyValueHeads), "attention.k_norm").repeat_interleave(group, 1);
     const Tensor v = heads(y, "attention.v", shape.keyValueHeads).repeat_interleave(group, 1);
     Tensor scores = torch::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(shape.headSize));
-    const Tensor ahead = torch::ones({positions, positions}, torch::kBool).triu(1).to(x.device());
-    const Tensor attended = torch::matmul(torch::softmax(scores.masked_fill(ahead, -INFINITY), -1), v);
-    x = x + at::linear(attended.transpose(1, 2).reshape({batch, positions, -1}), weight("attention.o"));
+    const Tensor masked = maskOf(positions, shape.windowOf(layer)).to(x.device());
+    const Tensor attended = torch::matmul(torch::softmax(scores.masked_fill(masked, -INFINITY), -1), v);
+    x = x + linear(attended.transpose(1, 2).reshape({batch, positions, -1}), "attention.o");
     y = norm(x, weight("ffn_norm"), shape.normEps);
-    const Tensor h = torch::silu(at::linear(y, weight("ffn.gate"))) * at::linear(y, weight("ffn.up"));
-    return x + at::linear(h, weight("ffn.down"));
+    return x + linear(torch::silu(linear(y, "ffn.gate")) * linear(y, "ffn.up"), "ffn.down");
 }
 
 ReferenceResult referenceStep(const shapes::ModelShape &shape, const NamedTensors &weights, const Tensor &tokens_BT,
@@ -86,7 +115,7 @@ ReferenceResult referenceStep(const shapes::ModelShape &shape, const NamedTensor
         w[name] = value.detach().clone().requires_grad_(true);
     Tensor x = at::embedding(w.at("embedding.weight"), tokens_BT);
     for (int64_t i = 0; i < shape.layers; ++i)
-        x = block(shape, w, "block." + std::to_string(i) + ".", x);
+        x = block(shape, w, i, x);
     x = norm(x, w.at("head.norm.weight"), shape.normEps);
     const Tensor logits = at::linear(x, w.at(shape.tiedEmbeddings ? "embedding.weight" : "head.weight"));
     const Tensor targets = torch::where(targets_BT < 0, torch::full_like(targets_BT, -100), targets_BT);

@@ -26,5 +26,7 @@ ReferenceResult referenceStep(const shapes::ModelShape &shape, const NamedTensor
 
 /// A decoder that takes milliseconds: `odd` gives sizes that no power of two divides.
 shapes::ModelShape smallShape(bool odd, bool tied, bool grouped);
+/// The same with biases everywhere, norms of q and k, and a window on every second layer.
+shapes::ModelShape shapeWithEverything(bool odd);
 
 } // namespace shardscope::test

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows are read in vectors of 16 bytes where width and addresses allow it, else element by element (kVector = 1).
-#include "core/model/kernels/kernels.h"
+#include "core/model/kernels/cuda_types.cuh"
 
 #include <algorithm>
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-#include <stdexcept>
-#include <string>
 
 namespace shardscope::model::kernels::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kNormGroups = 264; // two blocks for each multiprocessor of an H100 or H200
 
 /// kVector elements of T, loaded and stored at once.
@@ -21,31 +16,6 @@ struct alignas(sizeof(T) * kVector) Pack
 {
     T values[kVector];
 };
-
-__device__ __forceinline__ float toFloat(float value)
-{
-    return value;
-}
-
-__device__ __forceinline__ float toFloat(__nv_bfloat16 value)
-{
-    return __bfloat162float(value);
-}
-
-template <typename T>
-__device__ __forceinline__ T fromFloat(float value);
-
-template <>
-__device__ __forceinline__ float fromFloat<float>(float value)
-{
-    return value;
-}
-
-template <>
-__device__ __forceinline__ __nv_bfloat16 fromFloat<__nv_bfloat16>(float value)
-{
-    return __float2bfloat16_rn(value);
-}
 
 template <typename T, int kVector>
 __device__ __forceinline__ void loadFloats(float (&out)[kVector], const T *from)
@@ -186,25 +156,6 @@ __global__ void rmsNormBackwardKernel(T *dx, float *partial, const T *dy, const 
         const int64_t i = (int64_t{part} * kThreads + threadIdx.x) * kVector;
         if (i < width)
             storeFloats(partial + blockIdx.x * width + i, dWeight[part]);
-    }
-}
-
-/// dWeight[column] += Σ_groups partial[group][column], in a fixed order.
-__global__ void addColumnsKernel(float *dWeight, const float *partial, int groups, int64_t width)
-{
-    __shared__ float sums[8][33];
-    const int64_t column = int64_t{blockIdx.x} * 32 + threadIdx.x;
-    float sum = 0;
-    if (column < width) {
-        for (int group = threadIdx.y; group < groups; group += 8)
-            sum += partial[group * width + column];
-    }
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y == 0 && column < width) {
-        for (int i = 1; i < 8; ++i)
-            sum += sums[i][threadIdx.x];
-        dWeight[column] += sum;
     }
 }
 
@@ -443,11 +394,6 @@ bool allAligned(int64_t bytes, const Pointers *...pointers)
     return ((reinterpret_cast<uintptr_t>(pointers) % bytes == 0) && ...);
 }
 
-int64_t blocksFor(int64_t work)
-{
-    return (work + kThreads - 1) / kThreads;
-}
-
 /// Threads for a row: enough for one vector each, a warp at least.
 int threadsForRow(int64_t vectors, int most)
 {
@@ -474,31 +420,6 @@ void dispatch(Precision precision, bool vectors, F f)
 int64_t vectorElements(Precision precision)
 {
     return precision == Precision::Bf16 ? 8 : 4;
-}
-
-template <typename T>
-const T *in(const void *p)
-{
-    return static_cast<const T *>(p);
-}
-
-template <typename T>
-T *out(void *p)
-{
-    return static_cast<T *>(p);
-}
-
-cudaStream_t on(Stream stream)
-{
-    return static_cast<cudaStream_t>(stream);
-}
-
-/// After each launch: one that was refused would leave its results as they were, and say nothing.
-void check(const char *kernel)
-{
-    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-        throw std::runtime_error(std::string("CUDA can't start the kernel ") + kernel + ": " +
-                                 cudaGetErrorString(error));
 }
 
 } // namespace

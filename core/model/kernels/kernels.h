@@ -32,6 +32,9 @@ struct QkvLayout
     constexpr int64_t rowElements() const { return (heads + 2 * keyValueHeads) * headSize; }
 };
 
+/// Largest head that headNormRopeForward() and headNormRopeBackward() take.
+inline constexpr int64_t kMaxNormedHead = 512;
+
 /// AdamW with decoupled weight decay (Loshchilov and Hutter 2019, as torch.optim.AdamW): the constants of one step.
 struct AdamWStep
 {
@@ -69,6 +72,20 @@ void ropeForward(Precision precision, void *qkv, const float *cosine, const floa
 void ropeBackward(Precision precision, void *dQkv, const HeadsView &dQ, const HeadsView &dK, const HeadsView &dV,
                   const float *cosine, const float *sine, const QkvLayout &layout, Stream stream);
 
+/// Norms of each head of q and k, then their rotation (Qwen3): qk [rows, (heads + keyValueHeads) · headSize] from the
+/// packed rows qkv, which stay. A weight has headSize elements; rstd is [rows, heads + keyValueHeads].
+void headNormRopeForward(Precision precision, void *qk, float *rstd, const void *qkv, const void *qWeight,
+                         const void *kWeight, const float *cosine, const float *sine, const QkvLayout &layout,
+                         float eps, Stream stream);
+/// Floats of scratch that headNormRopeBackward() needs.
+int64_t headNormRopeBackwardScratch(int64_t headSize);
+/// The gradient of the packed rows qkv from those of attention's operands (v's is copied); dQWeight += Σ over rows and
+/// heads, dKWeight likewise. Same sums every time.
+void headNormRopeBackward(Precision precision, void *dQkv, float *dQWeight, float *dKWeight, const HeadsView &dQ,
+                          const HeadsView &dK, const HeadsView &dV, const void *qkv, const float *rstd,
+                          const void *qWeight, const void *kWeight, const float *cosine, const float *sine,
+                          const QkvLayout &layout, float *scratch, Stream stream);
+
 /// h = silu(gate) · up; gateUp is [rows, 2 · width]: gate, then up.
 void swigluForward(Precision precision, void *h, const void *gateUp, int64_t rows, int64_t width, Stream stream);
 /// dGateUp from dh; h (may be null) receives the forward's output again. dGateUp may be gateUp itself.
@@ -82,6 +99,12 @@ void crossEntropy(Precision precision, void *logits, float *losses, const int64_
 /// losses alone; logits are left as they are.
 void crossEntropyLoss(Precision precision, const void *logits, float *losses, const int64_t *targets, int64_t rows,
                       int64_t vocabulary, Stream stream);
+
+/// Floats of scratch that columnSums() needs.
+int64_t columnSumsScratch(int64_t width);
+/// sums[column] += Σ_rows x[row · rowStride + column], in fp32: a bias's gradient. Same sums every time.
+void columnSums(Precision precision, float *sums, const void *x, int64_t rows, int64_t width, int64_t rowStride,
+                float *scratch, Stream stream);
 
 /// dWeight[tokens[row]] += dx[row], by atomic additions: the order, and so the last bit, differs from run to run.
 void embeddingBackward(Precision precision, float *dWeight, const void *dx, const int64_t *tokens, int64_t rows,
@@ -108,6 +131,16 @@ void ropeForward(Precision precision, void *qkv, const float *cosine, const floa
                  int64_t firstRow, int64_t rows);
 void ropeBackward(Precision precision, void *dQkv, const HeadsView &dQ, const HeadsView &dK, const HeadsView &dV,
                   const float *cosine, const float *sine, const QkvLayout &layout, int64_t firstRow, int64_t rows);
+/// Rows firstRow … firstRow + rows, as above; threads that share rows each bring dQWeight and dKWeight of their own.
+void headNormRopeForward(Precision precision, void *qk, float *rstd, const void *qkv, const void *qWeight,
+                         const void *kWeight, const float *cosine, const float *sine, const QkvLayout &layout,
+                         float eps, int64_t firstRow, int64_t rows);
+void headNormRopeBackward(Precision precision, void *dQkv, float *dQWeight, float *dKWeight, const HeadsView &dQ,
+                          const HeadsView &dK, const HeadsView &dV, const void *qkv, const float *rstd,
+                          const void *qWeight, const void *kWeight, const float *cosine, const float *sine,
+                          const QkvLayout &layout, int64_t firstRow, int64_t rows);
+/// x is the first of the rows; threads that share them each bring sums of their own.
+void columnSums(Precision precision, float *sums, const void *x, int64_t rows, int64_t width, int64_t rowStride);
 void swigluForward(Precision precision, void *h, const void *gateUp, int64_t rows, int64_t width);
 void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh, const void *gateUp, int64_t rows,
                     int64_t width);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU kernels share: elements of both precisions, and clones of a function for the levels of x86-64.
+#pragma once
+
+#include "core/model/kernels/kernels.h"
+
+#include <bit>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#define SHARDSCOPE_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SHARDSCOPE_CLONES
+#endif
+#define SHARDSCOPE_INLINE __attribute__((always_inline)) static inline
+/// An iteration reads and writes its own index only, also where input and output are the same row.
+#define SHARDSCOPE_ELEMENTWISE _Pragma("GCC ivdep")
+
+namespace shardscope::model::kernels::cpu {
+
+struct Bf16
+{
+    uint16_t bits;
+};
+
+SHARDSCOPE_INLINE float load(const float *p, int64_t i)
+{
+    return p[i];
+}
+
+SHARDSCOPE_INLINE float load(const Bf16 *p, int64_t i)
+{
+    return std::bit_cast<float>(uint32_t{p[i].bits} << 16);
+}
+
+SHARDSCOPE_INLINE void store(float *p, int64_t i, float value)
+{
+    p[i] = value;
+}
+
+/// Rounds to nearest, ties to even; NaN stays NaN.
+SHARDSCOPE_INLINE void store(Bf16 *p, int64_t i, float value)
+{
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    p[i].bits = static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? 0x7fc0U : rounded);
+}
+
+} // namespace shardscope::model::kernels::cpu
+
+/// Calls f with the pointers' type: f(Bf16{}) or f(float{}).
+#define SHARDSCOPE_DISPATCH(precision, ...)                                                                            \
+    if ((precision) == Precision::Bf16) {                                                                              \
+        using T = Bf16;                                                                                                \
+        __VA_ARGS__;                                                                                                   \
+    } else {                                                                                                           \
+        using T = float;                                                                                               \
+        __VA_ARGS__;                                                                                                   \
+    }
+#define IN(p) static_cast<const T *>(p)
+#define OUT(p) static_cast<T *>(p)
