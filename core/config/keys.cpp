@@ -36,14 +36,31 @@ static std::vector<Key> runKeys()
         {.path = "data.path",
          .label = "Data",
          .help =
-             "A text file, a folder of text files or a .bin file of uint16 tokens; empty: licence texts and scripts "
-             "found on this machine.",
+             "A text file, a folder of text files or a .bin file of tokens; empty: licence texts and scripts found on "
+             "this machine.",
          .field = FIELD(data.path)},
         {.path = "data.validation",
          .label = "Held-out share",
          .help = "Share of the tokens, at their end, that is kept for the validation loss.",
          .range = {.minimum = 0, .maximum = 0.5},
          .field = FIELD(data.validation)},
+        {.path = "data.tokenizer",
+         .label = "Tokenizer",
+         .help = "bytes, a SentencePiece model (.model), a tokenizer.json, or a folder with one of them; empty: the "
+                 "model folder's own, else bytes.",
+         .field = FIELD(data.tokenizer)},
+        {.path = "data.separator",
+         .label = "Separator",
+         .help = "Token between two texts: its text or id, none, or auto (the tokenizer's end of text; 0 for bytes).",
+         .field = FIELD(data.separator)},
+        {.path = "data.token_bytes",
+         .label = "Bytes of a token",
+         .unit = "bytes",
+         .help = "Of a .bin file: 2 (uint16) or 4 (uint32); auto: what its header says, else 4 where the vocabulary "
+                 "has more than 65536 tokens.",
+         .range = {.minimum = 2, .maximum = 4},
+         .automatic = 0,
+         .field = FIELD(data.tokenBytes)},
     };
 }
 

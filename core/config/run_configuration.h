@@ -47,8 +47,11 @@ struct RunConfiguration
     } model;
     struct
     {
-        std::string path;         ///< "" : the default corpus of this machine
-        double validation = 0.01; ///< held-out share of the tokens
+        std::string path;               ///< "" : the default corpus of this machine
+        double validation = 0.01;       ///< held-out share of the tokens
+        std::string tokenizer;          ///< "" : the model folder's own, else bytes; "bytes"; a file or folder
+        std::string separator = "auto"; ///< between two texts: "auto", "none", a token's text or its id
+        int64_t tokenBytes = 0;         ///< of a .bin: 2 or 4; 0: by its header, else by the vocabulary
     } data;
     struct
     {

@@ -3,8 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/data/permutation.h"
-#include "core/data/source_files.h"
-#include "core/data/token_scan.h"
+#include "core/data/token_source.h"
 
 #include <algorithm>
 #include <cassert>
@@ -21,40 +20,45 @@ static int64_t heldOutWindows(int64_t windows, double share)
     return std::clamp<int64_t>(wanted, 1, windows - 1);
 }
 
-Result<Dataset> Dataset::open(const DatasetOptions &options)
+/// Where there is less than one sequence, or than one step.
+static Result<> checkAmount(const TokenSource &tokens, const DatasetOptions &options, int64_t trainingWindows)
 {
-    auto sources = options.path.empty() ? defaultCorpus(options.systemRoot) : sourcesOf(options.path);
-    if (!sources)
-        return tl::unexpected(sources.error());
-    auto store = TokenStore::open(sources->files, sources->width);
-    if (!store)
-        return tl::unexpected(store.error());
-
-    // A window is a sequence and the token after it; two neighbours share that token.
-    const int64_t windows = (store->tokens() - 1) / options.sequenceLength;
-    if (windows < 1)
+    if (trainingWindows < 1)
         return fail("The {} has {} tokens, fewer than one sequence needs ({} + 1). Give more text or set a smaller "
                     "train.sequence_length.",
-                    sources->name, store->tokens(), options.sequenceLength);
-    const auto scan = scanTokens(*store, sources->files, options.vocabulary);
-    if (!scan)
-        return tl::unexpected(scan.error());
+                    tokens.name, tokens.store.tokens(), options.sequenceLength);
+    if (trainingWindows < options.globalBatch)
+        return fail("The {} has {} sequences of {} tokens to train on, fewer than one step takes: train.global_batch = "
+                    "{} (ranks × micro_batch × accumulation). Give more text, or set a smaller train.global_batch or "
+                    "train.sequence_length.",
+                    tokens.name, trainingWindows, options.sequenceLength, options.globalBatch);
+    return {};
+}
 
+Result<Dataset> Dataset::open(const DatasetOptions &options)
+{
+    auto tokens = openTokens(options);
+    if (!tokens)
+        return tl::unexpected(tokens.error());
+    // A window is a sequence and the token after it; two neighbours share that token.
+    const int64_t windows = (tokens->store.tokens() - 1) / options.sequenceLength;
     Dataset dataset;
     dataset.m_sequenceLength = options.sequenceLength;
     dataset.m_seed = options.seed;
     dataset.m_validationWindows = heldOutWindows(windows, options.validationShare);
     dataset.m_trainingWindows = windows - dataset.m_validationWindows;
-    dataset.m_fingerprint = {sources->totalBytes, *scan};
+    if (auto enough = checkAmount(*tokens, options, dataset.m_trainingWindows); !enough)
+        return tl::unexpected(enough.error());
+    dataset.m_fingerprint = {tokens->sizeBytes, fmt::format("{:016x}", tokens->xxh3)};
     const std::string heldOut =
         dataset.m_validationWindows
             ? fmt::format(", {} of them held out",
                           formatCount(static_cast<double>(dataset.m_validationWindows * options.sequenceLength)))
             : "";
     dataset.m_description =
-        fmt::format("{}: {} tokens ({}){}{}.", sources->name, formatCount(static_cast<double>(store->tokens())),
-                    sources->width == TokenWidth::Byte ? "bytes" : "uint16", heldOut, sources->remarks);
-    dataset.m_store = std::move(*store);
+        fmt::format("{}: {} tokens ({}){}{}.", tokens->name, formatCount(static_cast<double>(tokens->store.tokens())),
+                    tokens->kind, heldOut, tokens->remarks);
+    dataset.m_store = std::move(tokens->store);
     return dataset;
 }
 
@@ -71,6 +75,16 @@ void Dataset::validationSample(int64_t index, std::span<int64_t> tokens) const
 {
     assert(index >= 0 && index < m_validationWindows && static_cast<int64_t>(tokens.size()) == m_sequenceLength + 1);
     m_store.read((m_trainingWindows + index) * m_sequenceLength, tokens);
+}
+
+Result<std::string> describeData(const DatasetOptions &options)
+{
+    auto texts = textsToTokenise(options);
+    if (!texts)
+        return tl::unexpected(texts.error());
+    if (*texts)
+        return std::move(**texts);
+    return Dataset::open(options).map([](const Dataset &dataset) { return dataset.description(); });
 }
 
 } // namespace shardscope::data

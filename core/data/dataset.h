@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of a run: a text file, a folder of text files, a .bin of uint16 tokens, or this machine's own texts.
-// Files are mapped, so ranks of one machine share one copy. Everything is checked when it is opened.
+// The tokens of a run: text (a file, a folder, this machine's own), as bytes or through a tokenizer, or a .bin of
+// tokens. Files are mapped, so ranks of one machine share one copy. Everything is checked when it is opened.
 #pragma once
 
 #include "core/base/result.h"
+#include "core/data/dataset_options.h"
 #include "core/data/token_store.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 
 namespace shardscope::data {
-
-struct DatasetOptions
-{
-    std::filesystem::path path;    ///< empty: the default corpus of this machine
-    double validationShare = 0.01; ///< of the tokens, taken from the tail
-    int64_t sequenceLength = 256;
-    int64_t vocabulary = 32000; ///< ids must be smaller
-    int64_t seed = 0;
-    std::filesystem::path systemRoot = "/"; ///< where the default corpus is looked for
-};
 
 /// Two equal fingerprints: the same tokens in the same order.
 struct Fingerprint
@@ -34,6 +24,7 @@ struct Fingerprint
 class Dataset
 {
 public:
+    /// Texts that need a tokenizer are tokenised first, or found in options.cacheFolder: options.progress is told.
     static Result<Dataset> open(const DatasetOptions &options);
 
     /// A training sample: sequenceLength + 1 tokens (inputs are all but the last, targets all but the first). A
@@ -61,5 +52,9 @@ private:
     Fingerprint m_fingerprint;
     std::string m_description;
 };
+
+/// A sentence on what the options name, or what is wrong with it. Other than open(), it tokenises nothing: where that
+/// is still to be done it says so, and has looked whether tokenizer and text are there.
+Result<std::string> describeData(const DatasetOptions &options);
 
 } // namespace shardscope::data

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/source_files.h"
 
+#include "core/data/bin_file.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -39,34 +41,15 @@ Result<int64_t> sizeOf(const fs::path &path)
     return static_cast<int64_t>(size);
 }
 
-/// llm.c writes 256 int32 in front of its tokens: a magic number, a version, the number of tokens.
-int64_t headerBytesOf(const fs::path &path, int64_t sizeBytes)
+Result<SourceFiles> tokenFile(const fs::path &path, int64_t tokenBytes, int64_t vocabulary)
 {
-    constexpr int32_t kMagic = 20240520;
-    constexpr int64_t kHeaderBytes = 1024;
-    std::array<int32_t, 3> header{};
-    std::ifstream in(path, std::ios::binary);
-    in.read(reinterpret_cast<char *>(header.data()), sizeof header);
-    const bool isHeader = in && header[0] == kMagic && header[1] == 1 && header[2] == (sizeBytes - kHeaderBytes) / 2;
-    return isHeader ? kHeaderBytes : 0;
-}
-
-Result<SourceFiles> binFile(const fs::path &path)
-{
-    const auto sizeBytes = sizeOf(path);
-    if (!sizeBytes)
-        return tl::unexpected(sizeBytes.error());
-    if (*sizeBytes == 0)
-        return fail("{} is empty.", path.string());
-    if (*sizeBytes % 2 != 0)
-        return fail(
-            "{} has {} bytes: a .bin holds uint16 tokens, so the number must be even. The file is cut off or is "
-            "something else.",
-            path.string(), *sizeBytes);
+    const auto bin = openBinFile(path, tokenBytes, vocabulary);
+    if (!bin)
+        return tl::unexpected(bin.error());
     SourceFiles sources;
-    sources.width = TokenWidth::Uint16;
-    sources.files = {{path, *sizeBytes, headerBytesOf(path, *sizeBytes)}};
-    sources.totalBytes = *sizeBytes;
+    sources.width = bin->width;
+    sources.files = {bin->file};
+    sources.totalBytes = bin->file.sizeBytes;
     sources.name = fmt::format("token file {}", path.string());
     return sources;
 }
@@ -79,9 +62,8 @@ Result<SourceFiles> textFile(const fs::path &path)
     if (*kind == FileKind::Empty)
         return fail("{} is empty.", path.string());
     if (*kind == FileKind::Binary)
-        return fail(
-            "{} is not text: it holds NUL bytes. Give text in UTF-8, or uint16 tokens in a file that ends in .bin.",
-            path.string());
+        return fail("{} is not text: it holds NUL bytes. Give text in UTF-8, or tokens in a file that ends in .bin.",
+                    path.string());
     const auto sizeBytes = sizeOf(path);
     if (!sizeBytes)
         return tl::unexpected(sizeBytes.error());
@@ -197,7 +179,7 @@ void addFiles(SourceFiles &sources, const fs::path &folder, std::span<const std:
 
 } // namespace
 
-Result<SourceFiles> sourcesOf(const fs::path &path)
+Result<SourceFiles> sourcesOf(const fs::path &path, int64_t tokenBytes, int64_t vocabulary)
 {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
@@ -210,7 +192,7 @@ Result<SourceFiles> sourcesOf(const fs::path &path)
         return textFolder(path);
     if (!fs::is_regular_file(status))
         return fail("{} is neither a file nor a folder.", path.string());
-    return path.extension() == ".bin" ? binFile(path) : textFile(path);
+    return path.extension() == ".bin" ? tokenFile(path, tokenBytes, vocabulary) : textFile(path);
 }
 
 Result<SourceFiles> defaultCorpus(const fs::path &systemRoot, int64_t limitBytes)

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -66,7 +65,8 @@ Result<> copyFile(const TokenFile &file, int fd, std::byte *to)
 
 } // namespace
 
-Result<TokenStore> TokenStore::open(const std::vector<TokenFile> &files, TokenWidth width)
+Result<TokenStore> TokenStore::open(const std::vector<TokenFile> &files, TokenWidth width,
+                                    std::optional<uint8_t> separator)
 {
     int64_t totalBytes = 0;
     for (const TokenFile &file : files)
@@ -78,9 +78,11 @@ Result<TokenStore> TokenStore::open(const std::vector<TokenFile> &files, TokenWi
 
     TokenStore store;
     store.m_width = width;
-    const auto copies = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(copiedBytes));
+    // The separator lies once, behind the copies.
+    const auto copies = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(copiedBytes) + 1);
     store.m_memory.push_back(copies);
     std::byte *nextCopy = copies->data();
+    copies->back() = static_cast<std::byte>(separator.value_or(0));
     for (size_t i = 0; i < files.size(); ++i) {
         const TokenFile &file = files[i];
         const FileHandle handle(file.path);
@@ -106,11 +108,17 @@ Result<TokenStore> TokenStore::open(const std::vector<TokenFile> &files, TokenWi
         const int64_t tokens = (file.sizeBytes - file.headerBytes) / static_cast<int64_t>(width);
         if (tokens <= 0)
             continue;
-        store.m_segments.push_back(
-            {{start + file.headerBytes, static_cast<size_t>(tokens * static_cast<int64_t>(width))}, store.m_tokens, i});
-        store.m_tokens += tokens;
+        if (separator && !store.m_segments.empty())
+            store.append({&copies->back(), 1}, i);
+        store.append({start + file.headerBytes, static_cast<size_t>(tokens * static_cast<int64_t>(width))}, i);
     }
     return store;
+}
+
+void TokenStore::append(std::span<const std::byte> bytes, size_t file)
+{
+    m_segments.push_back({bytes, m_tokens, file});
+    m_tokens += static_cast<int64_t>(bytes.size()) / static_cast<int64_t>(m_width);
 }
 
 void TokenStore::read(int64_t first, std::span<int64_t> out) const
@@ -122,15 +130,8 @@ void TokenStore::read(int64_t first, std::span<int64_t> out) const
         const int64_t here = static_cast<int64_t>(segment->bytes.size()) / static_cast<int64_t>(m_width) - offset;
         const auto count = static_cast<size_t>(std::min(here, static_cast<int64_t>(out.size())));
         const std::byte *from = segment->bytes.data() + offset * static_cast<int64_t>(m_width);
-        for (size_t i = 0; i < count; ++i) {
-            if (m_width == TokenWidth::Byte) {
-                out[i] = static_cast<int64_t>(from[i]);
-            } else {
-                uint16_t token = 0;
-                std::memcpy(&token, from + 2 * i, sizeof token);
-                out[i] = token;
-            }
-        }
+        for (size_t i = 0; i < count; ++i)
+            out[i] = tokenAt(from, i, m_width);
         out = out.subspan(count);
         first += static_cast<int64_t>(count);
         ++segment;

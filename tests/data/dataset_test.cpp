@@ -141,10 +141,10 @@ TEST_F(DatasetTest, aFolderIsItsTextFilesInTheOrderOfTheirPaths)
     write("texts/z.png", std::string_view("\x89PNG\0", 5));
     write("texts/empty.txt", "");
     write("texts/.git/config", "hidden");
-    const auto dataset = Dataset::open({.path = folder / "texts", .validationShare = 0, .sequenceLength = 5});
+    const auto dataset = Dataset::open({.path = folder / "texts", .validationShare = 0, .sequenceLength = 7});
     ASSERT_TRUE(dataset) << dataset.error().text;
-    EXPECT_EQ(dataset->tokens(), 6);
-    EXPECT_EQ(sampleOf(*dataset, 0), (std::vector<int64_t>{'X', 'Y', 'a', 'b', 'c', 'd'}));
+    EXPECT_EQ(dataset->tokens(), 8); // a NUL between two texts
+    EXPECT_EQ(sampleOf(*dataset, 0), (std::vector<int64_t>{'X', 'Y', 0, 'a', 'b', 0, 'c', 'd'}));
     EXPECT_THAT(dataset->description(), HasSubstr("3 text files"));
     EXPECT_THAT(dataset->description(), HasSubstr("left out: 1 binary file, 1 empty file"));
 }
@@ -158,7 +158,7 @@ TEST_F(DatasetTest, largeFilesOfAFolderJoinSmallOnes)
         for (size_t j = 0; j < text.size(); ++j)
             text[j] = static_cast<char>('a' + (j * 7 + static_cast<size_t>(i)) % 26);
         write(fs::path("mixed") / fmt::format("{}.txt", i), text);
-        all += text;
+        all += (i ? std::string(1, '\0') : "") + text;
     }
     const auto dataset = Dataset::open({.path = folder / "mixed", .validationShare = 0.5, .sequenceLength = 1000});
     ASSERT_TRUE(dataset) << dataset.error().text;
@@ -217,6 +217,34 @@ TEST_F(DatasetTest, badDataAreNamedWithTheRemedy)
                 HasSubstr("only 1 binary file. To train on tokens, name one .bin"));
 }
 
+TEST_F(DatasetTest, lessThanOneStepIsRefused)
+{
+    const fs::path path = writeTokens("a.bin", counting(71));
+    EXPECT_THAT(messageOf({.path = path, .validationShare = 0, .sequenceLength = 10, .globalBatch = 8}),
+                testing::AllOf(HasSubstr("has 7 sequences of 10 tokens"), HasSubstr("train.global_batch = 8")));
+    EXPECT_EQ(messageOf({.path = path, .validationShare = 0, .sequenceLength = 10, .globalBatch = 7}), "opened");
+    // One of the seven is held out.
+    EXPECT_THAT(messageOf({.path = path, .sequenceLength = 10, .globalBatch = 7}), HasSubstr("has 6 sequences"));
+}
+
+TEST_F(DatasetTest, theSeparatorOfBytesCanBeChosen)
+{
+    write("texts/1.txt", "ab");
+    write("texts/2.txt", "cd");
+    DatasetOptions options{.path = folder / "texts", .validationShare = 0, .sequenceLength = 3};
+    options.separator = "10";
+    EXPECT_EQ(sampleOf(*Dataset::open(options), 0), (std::vector<int64_t>{'a', 'b', 10, 'c'}));
+    options.separator = "none";
+    EXPECT_EQ(sampleOf(*Dataset::open(options), 0), (std::vector<int64_t>{'a', 'b', 'c', 'd'}));
+    options.separator = "256";
+    EXPECT_THAT(messageOf(options), HasSubstr("a number from 0 to 255"));
+    options.separator = "</s>";
+    EXPECT_THAT(messageOf(options), HasSubstr("data.separator = </s>"));
+    options.separator = "200";
+    options.vocabulary = 128;
+    EXPECT_THAT(messageOf(options), HasSubstr("separator between texts has id 200"));
+}
+
 TEST_F(DatasetTest, anUnreadableFileIsNamed)
 {
     const fs::path path = write("texts/secret.txt", "secret");
@@ -256,10 +284,10 @@ TEST_F(DatasetTest, theDefaultCorpusIsLicencesThenSourcesInAFixedOrder)
     write("usr/share/perl/5.36.0/X.pm", "perl.");
     fs::create_symlink("5.36.0", folder / "usr/share/perl/5.36");
     write("usr/lib/x86_64-linux-gnu/perl-base/Y.pm", "base.");
-    const auto dataset = Dataset::open({.validationShare = 0, .sequenceLength = 23, .systemRoot = folder});
+    const auto dataset = Dataset::open({.validationShare = 0, .sequenceLength = 27, .systemRoot = folder});
     ASSERT_TRUE(dataset) << dataset.error().text;
     const std::vector<int64_t> tokens = sampleOf(*dataset, 0);
-    EXPECT_EQ(std::string(tokens.begin(), tokens.end()), "GPL.py a.py b.perl.base.");
+    EXPECT_EQ(std::string(tokens.begin(), tokens.end()), std::string("GPL.\0py a.\0py b.\0perl.\0base.", 28));
     EXPECT_THAT(dataset->description(), HasSubstr("1 licence texts, 2 Python sources, 2 Perl sources"));
     EXPECT_THAT(messageOf({.systemRoot = folder / "usr/share"}), HasSubstr("with --data"));
 }
@@ -271,7 +299,7 @@ TEST_F(DatasetTest, theDefaultCorpusOfThisMachineTrains)
     const auto dataset = Dataset::open({.sequenceLength = 256, .vocabulary = 512});
     ASSERT_TRUE(dataset) << dataset.error().text;
     EXPECT_GT(dataset->tokens(), 100'000);
-    EXPECT_LE(dataset->tokens(), 32 << 20);
+    EXPECT_LE(dataset->fingerprint().sizeBytes, 32 << 20);
     EXPECT_GT(dataset->validationWindows(), 0);
     RecordProperty("corpus", dataset->description());
 }
