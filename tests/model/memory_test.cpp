@@ -2,106 +2,18 @@
 // What the engine holds, counted by an allocator of the test's own: at rest the sums of the ledger, in a step no more
 // gathered buffers and unreduced gradients than stated. All ranks share this process, so figures are sums over ranks.
 #include "core/model/decoder.h"
+#include "tests/model/counting_allocator.h"
 #include "tests/model/ranks.h"
 #include "tests/model/reference_decoder.h"
 
-#include <array>
 #include <atomic>
-#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
-#include <map>
-#include <mutex>
 #include <torch/torch.h>
 
 namespace shardscope {
 
-/// Live and highest bytes by category, of all that LibTorch allocates on the CPU.
-class CountingAllocator : public c10::Allocator
-{
-public:
-    using Counters = std::array<std::atomic<int64_t>, kMemoryCategories>;
-
-    /// The context is the address itself: oneDNN's products use raw_allocate(), which asks for that.
-    c10::DataPtr allocate(size_t bytes) override
-    {
-        void *address = m_inner->raw_allocate(bytes);
-        if (address) {
-            const Block block{static_cast<int64_t>(bytes), tag.load()};
-            {
-                const std::lock_guard lock(m_mutex);
-                m_blocks[address] = block;
-            }
-            const int64_t now = live[block.category] += block.bytes;
-            int64_t before = highest[block.category].load();
-            while (before < now && !highest[block.category].compare_exchange_weak(before, now)) {
-            }
-        }
-        return {address, address, &freeBlock, at::Device(at::kCPU)};
-    }
-    c10::DeleterFnPtr raw_deleter() const override { return &freeBlock; }
-    void copy_data(void *to, const void *from, size_t bytes) const override { default_copy_data(to, from, bytes); }
-    void forgetHighest()
-    {
-        for (size_t i = 0; i < kMemoryCategories; ++i)
-            highest[i] = live[i].load();
-    }
-    int64_t bytes(MemoryCategory category) const { return live[static_cast<size_t>(category)]; }
-    int64_t highestBytes(MemoryCategory category) const { return highest[static_cast<size_t>(category)]; }
-
-    Counters live{};
-    Counters highest{};
-    std::atomic<size_t> tag{static_cast<size_t>(MemoryCategory::Other)};
-
-private:
-    struct Block
-    {
-        int64_t bytes;
-        size_t category;
-    };
-    static void freeBlock(void *address);
-    void forget(void *address)
-    {
-        const std::lock_guard lock(m_mutex);
-        const auto found = m_blocks.find(address);
-        if (found == m_blocks.end())
-            return;
-        live[found->second.category] -= found->second.bytes;
-        m_blocks.erase(found);
-    }
-    std::mutex m_mutex;
-    std::map<void *, Block> m_blocks;
-    c10::Allocator *m_inner = c10::GetDefaultCPUAllocator();
-};
-
-/// One rank after the other takes its turn at the process-wide tag only where a test runs one rank.
-class TagObserver : public observe::Observer
-{
-public:
-    explicit TagObserver(CountingAllocator &allocator)
-        : m_allocator(allocator)
-    {
-    }
-    observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override
-    {
-        const size_t before = m_allocator.tag.exchange(static_cast<size_t>(tag.category));
-        return {static_cast<MemoryCategory>(before), tag.unit};
-    }
-
-private:
-    CountingAllocator &m_allocator;
-};
-
-static CountingAllocator &allocator()
-{
-    static CountingAllocator counting;
-    return counting;
-}
-
-void CountingAllocator::freeBlock(void *address)
-{
-    allocator().forget(address);
-    allocator().m_inner->raw_deallocate(address);
-}
+using test::CountingAllocator;
+using test::TagObserver;
 
 struct MemoryCase
 {
@@ -112,10 +24,12 @@ struct MemoryCase
 
 class Memory : public testing::TestWithParam<MemoryCase>
 {
-protected:
-    static void SetUpTestSuite() { c10::SetCPUAllocator(&allocator(), 100); }
-    static void TearDownTestSuite() { c10::SetCPUAllocator(c10::GetDefaultCPUAllocator(), 100); }
 };
+
+static CountingAllocator &allocator()
+{
+    return CountingAllocator::instance();
+}
 
 static int64_t paddedElements(engine::Engine &engine)
 {
@@ -137,13 +51,13 @@ TEST_P(Memory, atRestIsTheLedgers)
 {
     const MemoryCase &test = GetParam();
     at::set_num_threads(1);
-    allocator().tag = static_cast<size_t>(MemoryCategory::Other);
-    TagObserver observer(allocator());
+    TagObserver observer;
+    observer.setMemoryTag({});
     const shapes::ModelShape shape = test::smallShape(false, false, false);
     const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
     auto communicator = engine::Communicator::create({}, observer);
     allocator().forgetHighest();
-    const int64_t parametersBefore = allocator().bytes(MemoryCategory::Parameters);
+    const int64_t parametersBefore = allocator().liveBytes(MemoryCategory::Parameters);
     config::RunConfiguration configuration;
     configuration.parallel.strategy = test.strategy;
     configuration.precision.compute = test.precision;
@@ -156,12 +70,12 @@ TEST_P(Memory, atRestIsTheLedgers)
     for (int i = 0; i < 2; ++i) {
         step(decoder, tokens, tokens);
         decoder.forwardLoss(tokens, tokens, 0.01);
-        EXPECT_EQ(allocator().bytes(MemoryCategory::Parameters) - parametersBefore, masterBytes * elements);
-        EXPECT_EQ(allocator().bytes(MemoryCategory::Optimizer), momentBytes * elements);
+        EXPECT_EQ(allocator().liveBytes(MemoryCategory::Parameters) - parametersBefore, masterBytes * elements);
+        EXPECT_EQ(allocator().liveBytes(MemoryCategory::Optimizer), momentBytes * elements);
         for (const MemoryCategory none :
              {MemoryCategory::Gathered, MemoryCategory::Gradients, MemoryCategory::Activations,
               MemoryCategory::Communication, MemoryCategory::Temporary})
-            EXPECT_EQ(allocator().bytes(none), 0) << toText(none);
+            EXPECT_EQ(allocator().liveBytes(none), 0) << toText(none);
     }
     EXPECT_EQ(allocator().highestBytes(MemoryCategory::Gradients), 4 * elements);
     EXPECT_GT(allocator().highestBytes(MemoryCategory::Activations), 0);
@@ -188,17 +102,11 @@ TEST_F(Memory, ofARankIsItsShareOfTheWhole)
 {
     // The tag is one for the process, so with two ranks in it only totals say something: all that lives at rest.
     at::set_num_threads(1);
-    allocator().tag = static_cast<size_t>(MemoryCategory::Other);
-    TagObserver observer(allocator());
+    TagObserver observer;
+    observer.setMemoryTag({});
     const shapes::ModelShape shape = test::smallShape(false, false, false);
     const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
-    const auto total = [] {
-        int64_t sum = 0;
-        for (const auto &bytes : allocator().live)
-            sum += bytes;
-        return sum;
-    };
-    const int64_t before = total();
+    const int64_t before = allocator().liveBytes();
     for (const auto &[strategy, bytes] :
          {std::pair{Strategy::Full, 12}, {Strategy::GradOp, 12}, {Strategy::None, 28}}) {
         std::atomic<int64_t> atRest{0};
@@ -212,7 +120,7 @@ TEST_F(Memory, ofARankIsItsShareOfTheWhole)
             step(decoder, tokens, tokens);
             communicator.barrier();
             if (communicator.rank() == 0) {
-                atRest = total() - before;
+                atRest = allocator().liveBytes() - before;
                 elements = paddedElements(decoder.engine());
             }
             communicator.barrier();

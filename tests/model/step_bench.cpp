@@ -21,7 +21,9 @@ struct BenchOptions
     std::string size = "tiny", dtype = "bf16", strategy = "full", device = "cpu", optimizer = "adamw";
     int64_t batch = 4, positions = 256, steps = 10, warmup = 3, accumulation = 1, threads = 1;
     double learningRate = 3e-4, clipNorm = 0;
-    bool deterministic = false, noPrefetch = false;
+    bool deterministic = false, noPrefetch = false, activationOffload = false;
+    std::string recompute = "off";
+    int64_t recomputeEvery = 1;
     int rank = 0, worldSize = 1;
 };
 
@@ -50,6 +52,9 @@ static BenchOptions parse(int argc, char **argv)
     app.add_option("--clip", o.clipNorm);
     app.add_flag("--deterministic", o.deterministic);
     app.add_flag("--no-prefetch", o.noPrefetch);
+    app.add_option("--recompute", o.recompute)->check(CLI::IsMember({"off", "selective", "block"}));
+    app.add_option("--recompute-every", o.recomputeEvery)->check(CLI::PositiveNumber);
+    app.add_flag("--activation-offload", o.activationOffload);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
@@ -115,6 +120,9 @@ static int run(const BenchOptions &o)
         std::fprintf(stderr, "%s\n", shape.error().text.c_str());
         return 2;
     }
+    configuration.memory.recompute = *fromText<Recompute>(o.recompute);
+    configuration.memory.recomputeEvery = o.recomputeEvery;
+    configuration.memory.activationOffload = o.activationOffload;
     model::Decoder decoder(*shape, configuration, **communicator, observer);
     decoder.engine().initialize(0);
     auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(1234 + o.rank));
@@ -155,6 +163,8 @@ static int run(const BenchOptions &o)
             {"strategy", o.strategy},
             {"dtype", o.dtype},
             {"device", o.device},
+            {"recompute", o.recompute},
+            {"activation_offload", o.activationOffload},
             {"batch", o.batch},
             {"seq", o.positions},
             {"step_ms_median", median},

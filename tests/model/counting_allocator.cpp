@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/model/counting_allocator.h"
+
+#include <algorithm>
+#include <c10/core/CPUAllocator.h>
+
+namespace shardscope::test {
+
+CountingAllocator &CountingAllocator::instance()
+{
+    // Never destroyed: blocks may outlive everything else of the process.
+    static CountingAllocator &counting = *new CountingAllocator;
+    return counting;
+}
+
+CountingAllocator::CountingAllocator()
+    : m_inner(c10::GetDefaultCPUAllocator())
+{
+    c10::SetCPUAllocator(this, 100);
+}
+
+void CountingAllocator::Count::add(int64_t bytes)
+{
+    live += bytes;
+    highest = std::max(highest, live);
+}
+
+void CountingAllocator::count(const Block &block, int64_t bytes)
+{
+    m_categories[block.tag.category].add(bytes);
+    m_units[{block.tag.category, block.tag.unit}].add(bytes);
+}
+
+c10::DataPtr CountingAllocator::allocate(size_t bytes)
+{
+    void *address = m_inner->raw_allocate(bytes);
+    if (address) {
+        const std::lock_guard lock(m_mutex);
+        const Block block{static_cast<int64_t>(bytes), m_tag};
+        m_blocks[address] = block;
+        count(block, block.bytes);
+    }
+    return {address, address, &freeBlock, at::Device(at::kCPU)};
+}
+
+void CountingAllocator::freeBlock(void *address)
+{
+    CountingAllocator &self = instance();
+    {
+        const std::lock_guard lock(self.m_mutex);
+        const auto found = self.m_blocks.find(address);
+        if (found != self.m_blocks.end()) {
+            self.count(found->second, -found->second.bytes);
+            self.m_blocks.erase(found);
+        }
+    }
+    self.m_inner->raw_deallocate(address);
+}
+
+c10::DeleterFnPtr CountingAllocator::raw_deleter() const
+{
+    return &freeBlock;
+}
+
+void CountingAllocator::copy_data(void *to, const void *from, size_t bytes) const
+{
+    default_copy_data(to, from, bytes);
+}
+
+void CountingAllocator::forgetHighest()
+{
+    const std::lock_guard lock(m_mutex);
+    for (auto &[category, count] : m_categories)
+        count.highest = count.live;
+    for (auto &[tag, count] : m_units)
+        count.highest = count.live;
+}
+
+int64_t CountingAllocator::liveBytes(MemoryCategory category) const
+{
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_categories.find(category);
+    return found == m_categories.end() ? 0 : found->second.live;
+}
+
+int64_t CountingAllocator::highestBytes(MemoryCategory category) const
+{
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_categories.find(category);
+    return found == m_categories.end() ? 0 : found->second.highest;
+}
+
+std::map<observe::UnitIndex, int64_t> CountingAllocator::liveBytesOfUnits(MemoryCategory category) const
+{
+    const std::lock_guard lock(m_mutex);
+    std::map<observe::UnitIndex, int64_t> units;
+    for (const auto &[tag, count] : m_units) {
+        if (tag.first == category && count.live != 0)
+            units[tag.second] = count.live;
+    }
+    return units;
+}
+
+int64_t CountingAllocator::liveBytes() const
+{
+    const std::lock_guard lock(m_mutex);
+    int64_t sum = 0;
+    for (const auto &[category, count] : m_categories)
+        sum += count.live;
+    return sum;
+}
+
+observe::MemoryTag CountingAllocator::setTag(observe::MemoryTag tag)
+{
+    const std::lock_guard lock(m_mutex);
+    return std::exchange(m_tag, tag);
+}
+
+} // namespace shardscope::test

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/observe/observer.h"
+
+#include <atomic>
+#include <c10/core/Allocator.h>
+#include <map>
+#include <mutex>
+
+namespace shardscope::test {
+
+/// Counts all that LibTorch allocates on the CPU, by category and unit: what is live, and the most that ever was.
+class CountingAllocator : public c10::Allocator
+{
+public:
+    /// The one of this process, in front of LibTorch's own from the first call on.
+    static CountingAllocator &instance();
+
+    /// The context is the address itself: oneDNN's products use raw_allocate(), which asks for that.
+    c10::DataPtr allocate(size_t bytes) override;
+    c10::DeleterFnPtr raw_deleter() const override;
+    void copy_data(void *to, const void *from, size_t bytes) const override;
+
+    void forgetHighest();
+    int64_t liveBytes(MemoryCategory category) const;
+    int64_t highestBytes(MemoryCategory category) const;
+    /// Units that have any.
+    std::map<observe::UnitIndex, int64_t> liveBytesOfUnits(MemoryCategory category) const;
+    /// Of all categories.
+    int64_t liveBytes() const;
+
+    observe::MemoryTag setTag(observe::MemoryTag tag);
+
+private:
+    struct Count
+    {
+        int64_t live = 0;
+        int64_t highest = 0;
+        void add(int64_t bytes);
+    };
+    struct Block
+    {
+        int64_t bytes;
+        observe::MemoryTag tag;
+    };
+    CountingAllocator();
+    static void freeBlock(void *address);
+    void count(const Block &block, int64_t bytes);
+
+    c10::Allocator *m_inner;
+    mutable std::mutex m_mutex;
+    observe::MemoryTag m_tag;
+    std::map<void *, Block> m_blocks;
+    std::map<MemoryCategory, Count> m_categories;
+    std::map<std::pair<MemoryCategory, observe::UnitIndex>, Count> m_units;
+};
+
+/// Sets the allocator's tag, which is one for the process: only where a test runs one rank do units and categories say
+/// something.
+class TagObserver : public observe::Observer
+{
+public:
+    observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override
+    {
+        return CountingAllocator::instance().setTag(tag);
+    }
+};
+
+} // namespace shardscope::test
