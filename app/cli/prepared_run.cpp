@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/prepared_run.h"
 
+#include "app/cli/data_watch.h"
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/config/check.h"
@@ -16,6 +17,7 @@
 #include "core/shapes/known_models.h"
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -93,19 +95,21 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
             return tl::unexpected(set.error());
     }
     // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
-    if (!configuration.data.path.empty())
-        configuration.data.path = fs::absolute(configuration.data.path).lexically_normal().string();
+    for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer}) {
+        if (!path->empty() && *path != data::kBytesTokenizer)
+            *path = fs::absolute(*path).lexically_normal().string();
+    }
     return configuration;
 }
 
+/// Opens the data once, so that what is wrong with them is said before anything is made, and tokenises what has to be.
 static Result<> checkData(const RunConfiguration &configuration, const config::KnownModel &model)
 {
-    data::DatasetOptions options;
-    options.path = configuration.data.path;
-    options.validationShare = configuration.data.validation;
-    options.sequenceLength = configuration.train.sequenceLength;
-    options.vocabulary = model.vocabulary;
-    options.seed = configuration.train.seed;
+    Output errors(STDERR_FILENO);
+    DataWatch watch(errors);
+    data::DatasetOptions options =
+        data::optionsOf(configuration, model.vocabulary, run::cacheDirectory() / data::kCacheFolder);
+    options.progress = watch.function();
     const auto dataset = data::Dataset::open(options);
     if (!dataset)
         return tl::unexpected(dataset.error());

@@ -5,6 +5,7 @@
 #include "app/cli/run_printer.h"
 #include "app/cli/status_text.h"
 #include "app/cli/supervisor_recorder.h"
+#include "core/data/data_progress.h"
 #include "core/launch/signal_watcher.h"
 #include "core/launch/supervisor.h"
 #include "core/run/run_record.h"
@@ -90,7 +91,7 @@ int runCommand(const RunOptions &options, const std::vector<std::string> &comman
     const launch::Environment environment = launch::processEnvironment();
     auto prepared = prepareRun(options, command, environment);
     if (!prepared)
-        return failWith(kWrongInput, prepared.error().text);
+        return failWith(prepared.error().text == data::kCancelled ? kInterrupted : kWrongInput, prepared.error().text);
     // Qt wants a UTF-8 locale and complains of others on standard error. Ranks keep the user's: `environment`.
     ::setenv("LC_ALL", "C.UTF-8", 1);
     int argc = 1;

@@ -2,8 +2,10 @@
 #include "app/worker/setup.h"
 
 #include "app/worker/cpu_products.h"
+#include "core/base/clock.h"
 #include "core/config/configuration_file.h"
 #include "core/config/registry.h"
+#include "core/run/places.h"
 #include "core/shapes/known_models.h"
 #include "core/shapes/unit_plan.h"
 
@@ -15,6 +17,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <charconv>
 #include <cstdlib>
+#include <spdlog/spdlog.h>
 
 namespace shardscope::worker {
 
@@ -76,6 +79,19 @@ static void chooseDevice(Setup &setup, const config::MachineFacts &facts, const 
         ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
 }
 
+/// A line of the log now and then. Under a supervisor the tokens are there already, and only a look at them takes time.
+static data::ProgressFunction logProgress()
+{
+    return [lastNs = monotonicNs()](const data::DataProgress &progress) mutable {
+        constexpr int64_t kLineEveryNs = 5'000'000'000;
+        if (monotonicNs() - lastNs >= kLineEveryNs) {
+            lastNs = monotonicNs();
+            spdlog::info("{}", data::toText(progress));
+        }
+        return true;
+    };
+}
+
 Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &environment)
 {
     const auto configuration = readConfiguration(arguments, environment);
@@ -96,12 +112,9 @@ Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &envir
         return tl::unexpected(plan.error());
     setup.threads = threadsOf(facts, environment);
     chooseDevice(setup, facts, environment);
-    data::DatasetOptions options;
-    options.path = configuration->data.path;
-    options.validationShare = configuration->data.validation;
-    options.sequenceLength = configuration->train.sequenceLength;
-    options.vocabulary = setup.shape.vocabulary;
-    options.seed = configuration->train.seed;
+    auto options =
+        data::optionsOf(setup.run.configuration, setup.shape.vocabulary, run::cacheDirectory() / data::kCacheFolder);
+    options.progress = logProgress();
     auto dataset = data::Dataset::open(options);
     if (!dataset)
         return tl::unexpected(dataset.error());

@@ -2,6 +2,7 @@
 #include "ui/launch/launch_check.h"
 
 #include "core/data/dataset.h"
+#include "core/run/places.h"
 #include "ui/common/background.h"
 
 #include <QDir>
@@ -37,6 +38,8 @@ std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &
     if (!m_machine)
         return fieldProblems;
     config::CheckResult result = config::checkRun(configuration, *m_machine, m_models);
+    if (result.resolved) // what is derived counts where the data are looked at
+        m_configuration = result.resolved->configuration;
     for (config::Problem &problem : result.problems) {
         const bool known = std::any_of(fieldProblems.begin(), fieldProblems.end(),
                                        [&](const auto &one) { return one.key == problem.key; });
@@ -75,17 +78,12 @@ static bool canBeMade(const QString &folder)
 LaunchFacts lookAtDisk(const config::RunConfiguration &configuration, int64_t vocabulary, const QString &runFolder)
 {
     LaunchFacts facts;
-    data::DatasetOptions options;
-    options.path = configuration.data.path;
-    options.validationShare = configuration.data.validation;
-    options.sequenceLength = configuration.train.sequenceLength;
-    options.vocabulary = vocabulary;
-    options.seed = configuration.train.seed;
-    const Result<data::Dataset> dataset = data::Dataset::open(options);
-    if (dataset)
-        facts.data = QString::fromStdString(dataset->description());
+    const Result<std::string> described =
+        data::describeData(data::optionsOf(configuration, vocabulary, run::cacheDirectory() / data::kCacheFolder));
+    if (described)
+        facts.data = QString::fromStdString(*described);
     else
-        facts.problems.push_back({"data.path", dataset.error().text});
+        facts.problems.push_back({"data.path", described.error().text});
     if (QFileInfo::exists(runFolder) && !QDir(runFolder).isEmpty())
         facts.problems.push_back(
             {"run.name", LaunchCheck::tr("%1 exists already. Choose another name.").arg(runFolder).toStdString()});
