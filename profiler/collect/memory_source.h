@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the recorder reads memory from. profiler/allocator has one for LibTorch's CPU allocator and one for its CUDA
-// allocator; tests have their own.
+// allocator, held_memory.h one for what others tell; tests have their own.
 #pragma once
 
 #include "profiler/collect/memory_ledger.h"
@@ -13,7 +13,7 @@
 
 namespace shardscope::collect {
 
-enum class MemoryPlace { Device, Pinned, Host, Nvme };
+using observe::MemoryPlace;
 
 /// One consistent reading of a place: categories + rounding = allocated, allocated + pending free = active.
 struct MemoryReading
@@ -53,6 +53,8 @@ public:
     virtual ~MemorySource() = default;
 
     virtual MemoryPlace place() const = 0;
+    /// False: there is nothing to read, and nothing is missing.
+    virtual bool isInUse() const { return true; }
     /// The device that the bytes are on; nothing for host memory.
     virtual std::optional<int32_t> deviceOrdinal() const { return std::nullopt; }
 

@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "profiler/collect/device_join.h"
 #include "profiler/collect/flight_ring.h"
+#include "profiler/collect/held_memory.h"
 #include "profiler/collect/mailbox.h"
 #include "profiler/collect/memory_sampling.h"
 #include "profiler/collect/open_spans.h"
@@ -37,6 +38,21 @@ struct PhaseAndUnit
     bool operator==(const PhaseAndUnit &) const = default;
 };
 
+/// Where others than allocators hold memory.
+struct HeldMemories
+{
+    std::shared_ptr<HeldMemorySource> pinned = std::make_shared<HeldMemorySource>(MemoryPlace::Pinned);
+    std::shared_ptr<HeldMemorySource> nvme = std::make_shared<HeldMemorySource>(MemoryPlace::Nvme);
+
+    /// Behind the rank's own memory, which is the first source; a rank that does not track that records none.
+    RecorderOptions addedTo(RecorderOptions options) const
+    {
+        if (!options.memory.empty())
+            options.memory.insert(options.memory.end(), {pinned, nvme});
+        return options;
+    }
+};
+
 } // namespace
 
 /// The ends of the recorder that the threads of the rank touch.
@@ -56,6 +72,7 @@ public:
     int64_t beginCollective(const observe::CollectiveInfo &info);
     void collectiveEnqueued(int64_t number);
     void transfer(int64_t number, bool ended);
+    void memoryHeld(const observe::HeldMemory &change);
     void sample();
     void note(EventKind kind, std::string text, std::string detailJson);
     void send(Event &&event) { m_mailbox.send(m_mailbox.events, std::move(event)); }
@@ -67,6 +84,7 @@ private:
     bool onTrainThread() const { return threadId() == m_trainThread; }
     std::string_view unitName(observe::UnitIndex unit) const;
 
+    const HeldMemories m_held;
     RecorderOptions m_options;
     const bool m_recording; ///< false at level off
     const int32_t m_trainThread;
@@ -87,7 +105,7 @@ private:
 
 Recorder::Impl::Impl(RecorderOptions options, store::Writer writer, FirstIds ids, std::unique_ptr<FlightRing> flight,
                      std::unique_ptr<MetricsSampler> metrics)
-    : m_options(std::move(options))
+    : m_options(m_held.addedTo(std::move(options)))
     , m_recording(m_options.level != RecordLevel::Off)
     , m_trainThread(threadId())
     , m_flight(std::move(flight))
@@ -161,8 +179,8 @@ void Recorder::Impl::stepEnded(const observe::StepResult &result)
         StepEndedEvent::Payload{.number = number, .monotonicNs = endNs, .result = result});
     if (m_recording) {
         for (const auto &source : m_options.memory) {
-            payload->peaks.push_back(source->peak());
-            if (!payload->peaks.back())
+            payload->peaks.push_back(source->isInUse() ? source->peak() : std::nullopt);
+            if (source->isInUse() && !payload->peaks.back())
                 m_mailbox.unread.fetch_add(1, std::memory_order_relaxed);
         }
         if (!payload->peaks.empty() && payload->peaks.front())
@@ -271,12 +289,27 @@ void Recorder::Impl::transfer(int64_t number, bool ended)
         send(TransferEvent{number, ended, timeNs, monotonicNs()});
 }
 
+void Recorder::Impl::memoryHeld(const observe::HeldMemory &change)
+{
+    switch (change.place) {
+    case MemoryPlace::Pinned:
+        return m_held.pinned->change(change);
+    case MemoryPlace::Nvme:
+        return m_held.nvme->change(change);
+    case MemoryPlace::Device: // their allocators are followed
+    case MemoryPlace::Host:
+        break;
+    }
+}
+
 void Recorder::Impl::sample()
 {
     if (!m_recording || m_options.memory.empty() || !m_sampling.take())
         return;
     const int64_t step = m_step.load(std::memory_order_relaxed);
     for (size_t source = 0; source < m_options.memory.size(); ++source) {
+        if (!m_options.memory[source]->isInUse())
+            continue;
         if (const auto reading = m_options.memory[source]->read())
             m_mailbox.send(m_mailbox.samples, MemorySample{source, step, *reading});
         else
@@ -449,6 +482,11 @@ void Recorder::collectiveEnded(int64_t collective)
 observe::MemoryTag Recorder::setMemoryTag(observe::MemoryTag tag)
 {
     return m_impl->tag()->set(tag);
+}
+
+void Recorder::memoryHeld(const observe::HeldMemory &change)
+{
+    m_impl->memoryHeld(change);
 }
 
 void Recorder::sampleMemory()

@@ -119,6 +119,7 @@ public:
     void collectiveStarted(int64_t collective) override;
     void collectiveEnded(int64_t collective) override;
     observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override;
+    void memoryHeld(const observe::HeldMemory &change) override;
     void sampleMemory() override;
     void event(EventKind kind, std::string_view text, std::string_view detailJson) override;
 

@@ -258,6 +258,36 @@ TEST_F(RecorderTest, KeepsMemoryByCategoryAndTheStepsPeakByUnit)
     EXPECT_EQ(database.number("SELECT count(*) FROM event"), 0);
 }
 
+TEST_F(RecorderTest, KeepsMemoryThatItsHoldersTellOf)
+{
+    auto opened = Recorder::open(options());
+    ASSERT_TRUE(opened) << opened.error().text;
+    Recorder &recorder = **opened;
+    recorder.onUnits(twoUnits());
+    recorder.stepBegan(1); // nothing is held yet: no row
+    recorder.memoryHeld({MemoryPlace::Pinned, {}, 0, 4096});
+    recorder.memoryHeld({MemoryPlace::Pinned, {MemoryCategory::Activations, 1}, 3000, 0});
+    recorder.sampleMemory();
+    recorder.memoryHeld({MemoryPlace::Pinned, {MemoryCategory::Activations, 1}, -3000, 0});
+    recorder.memoryHeld({MemoryPlace::Pinned, {MemoryCategory::Optimizer, 0}, 500, 500});
+    recorder.stepEnded({});
+    EXPECT_EQ(recorder.losses().memory, 0);
+    ASSERT_TRUE(recorder.close(0));
+
+    Database database = read();
+    EXPECT_THAT(database.rows("SELECT activations_bytes, optimizer_bytes, allocated_bytes, reserved_bytes, device_id "
+                              "FROM memory WHERE place = 'pinned' AND NOT is_step_peak ORDER BY memory_id"),
+                ElementsAre("3000|0|3000|4096|-", "0|500|500|4596|-"));
+    EXPECT_THAT(database.rows("SELECT activations_bytes, optimizer_bytes, allocated_bytes FROM memory "
+                              "WHERE place = 'pinned' AND is_step_peak"),
+                ElementsAre("3000|0|3000"));
+    EXPECT_THAT(database.rows("SELECT unit.name, category, memory_peak.bytes FROM memory_peak JOIN memory USING "
+                              "(memory_id) JOIN unit USING (unit_id) WHERE place = 'pinned'"),
+                ElementsAre("block.0|activations|3000"));
+    EXPECT_EQ(database.number("SELECT peak_allocated_bytes FROM step"), 0); // the rank's own memory
+    EXPECT_EQ(database.number("SELECT count(*) FROM memory WHERE place = 'nvme'"), 0);
+}
+
 TEST_F(RecorderTest, SaysWhereTheMemoryDoesNotAddUp)
 {
     auto opened = Recorder::open(options());
