@@ -38,6 +38,7 @@ private:
     void checkGroups();
     void chooseDevice();
     void chooseDevicesOfRanks();
+    void checkMemory();
 
     bool isBad(std::string_view key) const
     {
@@ -69,6 +70,7 @@ CheckResult Checker::check()
     checkOptimizer();
     checkGroups();
     chooseDevice();
+    checkMemory();
     const auto &c = m_run.configuration;
     if (c.train.validateEvery > 0 && c.data.validation == 0)
         add("train.validate_every", "train.validate_every needs held-out data: set data.validation above 0.");
@@ -279,6 +281,22 @@ void Checker::chooseDevicesOfRanks()
             note("GPU {} ({}) has no bf16 units: bf16 is emulated and slow there.", device,
                  m_machine.cudaDevices[static_cast<size_t>(device)].name);
     }
+}
+
+void Checker::checkMemory()
+{
+    if (m_run.device != DeviceKind::Cpu || isBad("parallel.device"))
+        return;
+    const RunConfiguration &c = m_run.configuration;
+    const bool inRule = std::ranges::any_of(c.units, [](const UnitRule &rule) {
+        return std::ranges::find(rule.settings, UnitRule::Setting{"memory.activation_offload", "true"}) !=
+               rule.settings.end();
+    });
+    if (c.memory.activationOffload || inRule)
+        add("memory.activation_offload",
+            "memory.activation_offload{} moves activations from a GPU to the host's memory, and the run is on the CPU. "
+            "Use memory.recompute to keep fewer of them.",
+            c.memory.activationOffload ? "" : " of a [[unit]]");
 }
 
 } // namespace

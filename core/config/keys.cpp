@@ -266,6 +266,25 @@ static std::vector<Key> parallelKeys()
 static std::vector<Key> memoryKeys()
 {
     return {
+        {.path = "memory.recompute",
+         .label = "Recompute",
+         .help = "What blocks compute again in backward instead of keeping it: off (little), selective (all but "
+                 "attention), block (everything; they keep their input alone).",
+         .live = true,
+         .field = FIELD(memory.recompute)},
+        {.path = "memory.recompute_every",
+         .label = "Recompute every",
+         .unit = "blocks",
+         .help = "Recompute in one of so many blocks, counted from the first.",
+         .range = {.minimum = 1, .maximum = kMany},
+         .live = true,
+         .field = FIELD(memory.recomputeEvery)},
+        {.path = "memory.activation_offload",
+         .label = "Offload activations",
+         .help = "What blocks keep for backward lies in pinned host memory meanwhile; copies run beside the "
+                 "computation. Needs a GPU.",
+         .live = true,
+         .field = FIELD(memory.activationOffload)},
         {.path = "memory.cap_bytes",
          .label = "Memory cap",
          .unit = "bytes",

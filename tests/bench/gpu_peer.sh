@@ -6,4 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 run() { python3 tests/bench/peer_bench.py --device cuda --size 1b3 --batch 8 --seq 2048 --dtypes bf16 "$@"; }
 run --ranks 1 --turns 2 --steps 12
+# Less memory: recompute beside FSDP2's, then what it has no counterpart for beside our own first row.
+run --ranks 1 --turns 2 --steps 12 --set memory.recompute=block --peer=--checkpoint
+run --ranks 1 --turns 1 --steps 12 --set memory.recompute=selective --alone
+run --ranks 1 --turns 1 --steps 12 --set memory.activation_offload=true --alone
+run --ranks 1 --turns 1 --steps 12 --set memory.recompute=block --set memory.activation_offload=true --alone
 run --ranks 2 4 --turns 1 --steps 3 --warmup 1

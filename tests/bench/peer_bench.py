@@ -64,6 +64,7 @@ class Case:
             "precision.compute": self.dtype, "parallel.device": a.device, "parallel.strategy": a.strategy,
             "parallel.share_device": "true" if a.device == "cuda" else "false",
         }
+        settings.update(assignment.split("=", 1) for assignment in a.set)
         command = [os.path.join(a.bin, "shardscope-worker"), a.config, "--out", out]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
@@ -81,6 +82,7 @@ class Case:
                    "--batch", str(self.batch), "--steps", str(a.steps), "--warmup", str(a.warmup), "--dtype", self.dtype,
                    "--strategy", a.strategy, "--backend", "nccl" if a.device == "cuda" else "gloo", "--lr", "3e-4",
                    "--data", self.tokens()]
+        command += a.peer
         if a.device == "cpu":
             command.append("--onednn-fp32")
         result = json.loads(run_ranks(self.ranks, command, a.device == "cuda").strip().splitlines()[-1])
@@ -99,10 +101,14 @@ class Case:
         return path
 
     def line(self):
-        ours, peer = statistics.median(self.ours), statistics.median(self.peer)
-        text = (f"{self.a.size:>5} {self.ranks} ranks {self.dtype} {self.batch}×{self.a.seq}  "
-                f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  PyTorch {peer:9.1f} ms (min {min(self.peer):.1f})  "
-                f"ratio {ours / peer:.3f}")
+        ours = statistics.median(self.ours)
+        text = (f"{self.a.size:>5} {self.ranks} ranks {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set)}  "
+                f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  ")
+        if not self.peer:
+            return text + f"peak {self.ours_peak / 2**30:.2f} GiB", 0
+        peer = statistics.median(self.peer)
+        text += (f"PyTorch {peer:9.1f} ms (min {min(self.peer):.1f})  "
+                 f"ratio {ours / peer:.3f}")
         if self.a.device == "cuda":
             text += (f"  peak {self.ours_peak / 2**30:.2f} against {self.peer_peak / 2**30:.2f} GiB, "
                      f"ratio {self.ours_peak / self.peer_peak:.3f}")
@@ -121,6 +127,9 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of ours")
+    parser.add_argument("--peer", action="append", default=[], metavar="ARGUMENT", help="of torch_fsdp.py: --peer=--checkpoint")
+    parser.add_argument("--alone", action="store_true", help="only ours: there is no such mode in PyTorch's")
     parser.add_argument("--fail-above", type=float, help="exit with 1 where a ratio is over this")
     a = parser.parse_args()
     a.bin = os.environ.get("SHARDSCOPE_BIN", os.path.join(SOURCE, "build/release/bin"))
@@ -138,7 +147,8 @@ def main():
                 case = Case(a, ranks, dtype, batch, folder)
                 for _ in range(a.turns):
                     case.run_ours()
-                    case.run_peer()
+                    if not a.alone:
+                        case.run_peer()
                 text, ratio = case.line()
                 print(text, flush=True)
                 worst = max(worst, ratio)

@@ -186,6 +186,18 @@ TEST(CheckRun, groupsDivideTheRanks)
                 ElementsAre(IsProblem("parallel.reshard_group", "doesn't divide the 4 ranks")));
 }
 
+TEST(CheckRun, activationsAreOffloadedFromAGpuOnly)
+{
+    const RunConfiguration offload = with({"memory.activation_offload=true", "memory.recompute=block"});
+    EXPECT_THAT(problemsOf(offload), ElementsAre(IsProblem("memory.activation_offload", "and the run is on the CPU")));
+    EXPECT_THAT(problemsOf(offload, 1), ElementsAre());
+    RunConfiguration rule = with({"parallel.device=cpu"});
+    rule.units.push_back({.match = "block.1.*", .settings = {{"memory.activation_offload", "true"}}});
+    EXPECT_THAT(problemsOf(rule, 1), ElementsAre(IsProblem("memory.activation_offload", "of a [[unit]] moves")));
+    rule.units.back().settings.front().value = "false";
+    EXPECT_THAT(problemsOf(rule, 1), ElementsAre());
+}
+
 TEST(ResolveRun, givesAllMessagesLineByLine)
 {
     const auto run = resolveRun(with({"model.preset=x", "run.name=.."}), machineWith(0), shapes::knownModels());
