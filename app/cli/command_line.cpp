@@ -57,6 +57,7 @@ static void addRunVerb(CLI::App &app, RunOptions &options)
     CLI::App *verb = app.add_subcommand("run", "Start a run, or go on with one, and watch it");
     verb->add_option("CONFIG", options.configuration, "Configuration: TOML, or a run's config.json");
     addKeyOption(*verb, options, "--preset", "model.preset", "Model");
+    addKeyOption(*verb, options, "--model", "model.path", "Instead of a preset, a Hugging Face folder");
     addKeyOption(*verb, options, "--data", "data.path", "Text file, folder of text files, or .bin of tokens");
     addKeyOption(*verb, options, "--ranks", "parallel.ranks", "Processes that share the model");
     addKeyOption(*verb, options, "--device", "parallel.device", "auto, cuda or cpu");

@@ -10,6 +10,7 @@
 #include "core/config/registry.h"
 #include "core/data/dataset.h"
 #include "core/files/checkpoint_folder.h"
+#include "core/pretrained/open_model.h"
 #include "core/run/places.h"
 #include "core/run/run_pointer.h"
 #include "core/run/run_record.h"
@@ -95,7 +96,7 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
             return tl::unexpected(set.error());
     }
     // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
-    for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer}) {
+    for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer, &configuration.model.path}) {
         if (!path->empty() && *path != data::kBytesTokenizer)
             *path = fs::absolute(*path).lexically_normal().string();
     }
@@ -141,6 +142,13 @@ static nlohmann::json askedFor(const RunConfiguration &configuration)
     return asked;
 }
 
+/// What a run is called after: the preset, or the folder of the model.
+static std::string modelName(const RunConfiguration &configuration)
+{
+    return configuration.model.path.empty() ? configuration.model.preset
+                                            : fs::path(configuration.model.path).filename().string();
+}
+
 static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunConfiguration &configuration)
 {
     if (!options.out.empty())
@@ -149,7 +157,7 @@ static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunCon
         configuration.run.directory.empty() ? runsDirectory() : fs::absolute(configuration.run.directory);
     const std::string name =
         configuration.run.name.empty()
-            ? run::defaultRunName(configuration.model.preset, configuration.parallel.ranks, realtimeNs())
+            ? run::defaultRunName(modelName(configuration), configuration.parallel.ranks, realtimeNs())
             : configuration.run.name;
     return run::createNamedRun(runs, name);
 }
@@ -239,9 +247,11 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     if (!asked)
         return tl::unexpected(asked.error());
     const config::MachineFacts machine = config::probeMachine();
-    const auto resolved = config::resolveRun(*asked, machine, shapes::knownModels());
+    const auto resolved = config::resolveRun(*asked, machine, shapes::knownModels(asked->model.path));
     if (!resolved)
         return tl::unexpected(resolved.error());
+    if (auto model = pretrained::openModel(resolved->configuration); !model)
+        return tl::unexpected(model.error());
     if (resumed) {
         if (auto checkpoint = checkpointToResume(*resumed, resolved->configuration); !checkpoint)
             return tl::unexpected(checkpoint.error());

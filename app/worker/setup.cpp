@@ -98,16 +98,17 @@ Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &envir
     if (!configuration)
         return tl::unexpected(configuration.error());
     const config::MachineFacts facts = factsFor(environment);
-    auto run = config::resolveRun(*configuration, facts, shapes::knownModels());
+    auto run = config::resolveRun(*configuration, facts, shapes::knownModels(configuration->model.path));
     if (!run)
         return tl::unexpected(run.error());
-    auto shape = shapes::presetShape(configuration->model.preset);
-    if (!shape)
-        return tl::unexpected(shape.error());
+    auto model = pretrained::openModel(run->configuration);
+    if (!model)
+        return tl::unexpected(model.error());
     Setup setup;
     setup.run = std::move(*run);
-    setup.shape = std::move(*shape);
-    setup.shape.tiedEmbeddings = configuration->model.tieEmbeddings;
+    setup.shape = std::move(model->shape);
+    setup.weights = std::move(model->weights);
+    setup.warnings = std::move(model->warnings);
     if (auto plan = shapes::planOf(shapes::unitsOf(setup.shape), setup.run.configuration, environment.worldSize); !plan)
         return tl::unexpected(plan.error());
     setup.threads = threadsOf(facts, environment);

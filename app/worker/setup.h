@@ -6,6 +6,7 @@
 #include "core/base/result.h"
 #include "core/config/check.h"
 #include "core/data/dataset.h"
+#include "core/pretrained/open_model.h"
 #include "core/shapes/model_shape.h"
 
 #include <c10/core/Device.h>
@@ -19,6 +20,8 @@ struct Setup
 {
     config::ResolvedRun run;
     shapes::ModelShape shape;
+    std::optional<pretrained::WeightFolder> weights; ///< that a new run begins with; else fresh ones
+    std::vector<std::string> warnings;               ///< of the model's folder, for the log
     std::optional<data::Dataset> dataset;
     c10::Device device = c10::kCPU;
     std::string deviceName; ///< "cpu", "cuda:0 NVIDIA H200"

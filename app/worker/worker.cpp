@@ -142,8 +142,8 @@ Result<> RankRun::openDevice()
     if (!communicator)
         return tl::unexpected(communicator.error());
     m_communicator = std::move(*communicator);
-    m_decoder = std::make_unique<model::Decoder>(m_setup.shape, m_setup.run.configuration, *m_communicator,
-                                                 *m_recorder);
+    m_decoder =
+        std::make_unique<model::Decoder>(m_setup.shape, m_setup.run.configuration, *m_communicator, *m_recorder);
     m_recorder->onUnits(m_decoder->engine().unitInfos());
     return {};
 }
@@ -152,7 +152,7 @@ train::JobIdentity RankRun::identity() const
 {
     const config::RunConfiguration &configuration = m_setup.run.configuration;
     train::JobIdentity identity;
-    identity.model = configuration.model.preset;
+    identity.model = configuration.model.path.empty() ? configuration.model.preset : m_setup.shape.name;
     identity.configurationJson = config::toJson(configuration).dump();
     const auto &fingerprint = m_setup.dataset->fingerprint();
     identity.data.globalBatch = configuration.train.globalBatch;
@@ -225,8 +225,17 @@ Result<int> RankRun::train()
         if (auto resumed = trainer.resume(*m_place->resumeFrom); !resumed)
             return tl::unexpected(resumed.error());
         spdlog::info("Going on from step {} of {}", trainer.stepsDone(), m_place->resumeFrom->string());
+    } else if (m_setup.weights) {
+        if (auto loaded = trainer.startFrom(*m_setup.weights); !loaded)
+            return tl::unexpected(loaded.error());
+        if (m_environment.rank == 0)
+            spdlog::info("Going on from the weights of {}", configuration.model.path);
     } else {
         trainer.start();
+    }
+    for (const std::string &warning : m_setup.warnings) {
+        if (m_environment.rank == 0)
+            spdlog::warn("{}", warning);
     }
     if (m_keeper)
         m_keeper->running(trainer.stepsDone());

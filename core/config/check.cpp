@@ -32,6 +32,8 @@ private:
     void checkValues();
     void checkName();
     void checkModel();
+    void checkModelFolder();
+    void checkSequence(const KnownModel &model);
     void deriveBatches();
     void deriveMicroBatches(int64_t sequencesOfRank);
     void checkOptimizer();
@@ -112,8 +114,10 @@ void Checker::checkName()
 void Checker::checkModel()
 {
     const auto &c = m_run.configuration;
+    if (!c.model.path.empty())
+        return checkModelFolder();
     const auto model = std::ranges::find(m_models, c.model.preset, &KnownModel::name);
-    if (model == m_models.end()) {
+    if (model == m_models.end() || model->isFolder) {
         std::vector<std::string> names;
         for (const KnownModel &known : m_models)
             names.push_back(known.name);
@@ -122,10 +126,33 @@ void Checker::checkModel()
             nearest ? fmt::format(" Did you mean {}?", *nearest) : "");
         return;
     }
-    m_run.model = *model;
-    if (c.train.sequenceLength > model->maxSequence)
+    checkSequence(*model);
+}
+
+void Checker::checkModelFolder()
+{
+    auto &c = m_run.configuration;
+    if (!c.model.preset.empty() && c.model.preset != RunConfiguration().model.preset)
+        add("model.path", "model.path and model.preset = {} exclude each other: leave one of them out.",
+            c.model.preset);
+    c.model.preset.clear(); // the default, which the folder takes the place of
+    const auto isFolder = [&](const KnownModel &known) { return known.isFolder && known.name == c.model.path; };
+    const auto model = std::ranges::find_if(m_models, isFolder);
+    if (model == m_models.end())
+        add("model.path", "The folder {} was not read.", c.model.path);
+    else if (!model->problem.empty())
+        add("model.path", "{}", model->problem);
+    else
+        checkSequence(*model);
+}
+
+void Checker::checkSequence(const KnownModel &model)
+{
+    m_run.model = model;
+    const int64_t asked = m_run.configuration.train.sequenceLength;
+    if (asked > model.maxSequence)
         add("train.sequence_length", "train.sequence_length = {} is longer than model {} takes: at most {} tokens.",
-            c.train.sequenceLength, model->name, model->maxSequence);
+            asked, model.name, model.maxSequence);
 }
 
 /// global_batch = ranks × micro_batch × accumulation: what is missing follows from the rest.

@@ -17,9 +17,11 @@ namespace shardscope::config {
 /// What the checks must know of a model (core/shapes says it: shapes::knownModels()).
 struct KnownModel
 {
-    std::string name;
+    std::string name; ///< of the preset, or the folder's path
     int64_t vocabulary = 0;
     int64_t maxSequence = 0;
+    bool isFolder = false;
+    std::string problem; ///< why the folder can't be used; empty: it can
 };
 
 /// One thing that is wrong, and the key in which a form shows it.

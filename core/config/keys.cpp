@@ -29,9 +29,16 @@ static std::vector<Key> runKeys()
          .label = "Model",
          .help = "A Llama-shaped decoder by its size: tiny, 15m, 124m, 350m, 1b3, 2b7, 6b7.",
          .field = FIELD(model.preset)},
+        {.path = "model.path",
+         .label = "Model folder",
+         .help =
+             "Instead of a preset: a folder in Hugging Face's layout, with config.json and safetensors, of the Llama, "
+             "Mistral, Qwen2 or Qwen3 family. With config.json alone the model is trained from scratch.",
+         .field = FIELD(model.path)},
         {.path = "model.tie_embeddings",
          .label = "Tie embeddings",
-         .help = "The head uses the embedding's weight instead of one of its own.",
+         .help = "The head uses the embedding's weight instead of one of its own. A folder says so itself; true ties "
+                 "one that doesn't.",
          .field = FIELD(model.tieEmbeddings)},
         {.path = "data.path",
          .label = "Data",
@@ -166,7 +173,8 @@ static std::vector<Key> optimizerKeys()
          .field = FIELD(optimizer.weightDecay)},
         {.path = "optimizer.no_decay",
          .label = "No decay for",
-         .help = "Kinds (norm, linear, embedding) or patterns (block.*.ffn.*) of parameters without weight decay.",
+         .help =
+             "Kinds (norm, bias, linear, embedding) or patterns (block.*.ffn.*) of parameters without weight decay.",
          .field = FIELD(optimizer.noDecay)},
         {.path = "optimizer.clip_norm",
          .label = "Clip norm",

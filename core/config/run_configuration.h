@@ -42,7 +42,8 @@ struct RunConfiguration
     } run;
     struct
     {
-        std::string preset = "15m";
+        std::string preset = "15m"; ///< "" where path is used (checkRun() sets it)
+        std::string path;           ///< a Hugging Face folder in the preset's place; "": none
         bool tieEmbeddings = false;
     } model;
     struct
@@ -75,7 +76,7 @@ struct RunConfiguration
         double eps = 1e-8;
         double momentum = 0.0;
         double weightDecay = 0.1;
-        std::vector<std::string> noDecay = {"norm"}; ///< kinds or globs of parameters without weight decay
+        std::vector<std::string> noDecay = {"norm", "bias"}; ///< kinds or globs of parameters without weight decay
         double clipNorm = 1.0;                       ///< 0: no clipping
     } optimizer;
     struct

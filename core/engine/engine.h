@@ -29,7 +29,7 @@ struct EngineOptions
     double eps = 1e-8;
     double momentum = 0;
     double weightDecay = 0.1;
-    std::vector<std::string> noDecay = {"norm"};
+    std::vector<std::string> noDecay = {"norm", "bias"};
 
     static EngineOptions from(const config::RunConfiguration &configuration);
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/trainer.h"
 
+#include "core/model/pretrained_weights.h"
+
 #include "core/base/clock.h"
 #include "core/base/text.h"
 
@@ -35,6 +37,11 @@ Trainer::Trainer(TrainerJob job)
 void Trainer::start()
 {
     m_job.decoder.engine().initialize(m_job.configuration.train.seed);
+}
+
+Result<> Trainer::startFrom(const pretrained::WeightFolder &folder)
+{
+    return model::loadWeights(m_job.decoder.engine(), folder);
 }
 
 Result<> Trainer::resume(const std::filesystem::path &checkpoint)

@@ -7,6 +7,7 @@
 #include "core/data/dataset.h"
 #include "core/model/decoder.h"
 #include "core/observe/observer.h"
+#include "core/pretrained/weight_folder.h"
 #include "core/train/batch_loader.h"
 #include "core/train/checkpointer.h"
 #include "core/train/command_source.h"
@@ -61,6 +62,8 @@ public:
 
     /// New weights from the seed.
     void start();
+    /// The weights of a Hugging Face folder.
+    Result<> startFrom(const pretrained::WeightFolder &folder);
     /// The state of a checkpoint.
     Result<> resume(const std::filesystem::path &checkpoint);
 

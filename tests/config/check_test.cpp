@@ -2,7 +2,9 @@
 #include "core/config/check.h"
 #include "core/config/registry.h"
 #include "core/shapes/known_models.h"
+#include "tests/support/temporary_folder.h"
 
+#include <fstream>
 #include <gmock/gmock.h>
 
 using namespace shardscope;
@@ -109,6 +111,29 @@ TEST(CheckRun, checksFieldsThatWereSetWithoutTheRegistry)
     EXPECT_THAT(problemsOf(c),
                 ElementsAre(IsProblem("train.steps", "can't be 0"), IsProblem("optimizer.betas", "takes 2 numbers"),
                             IsProblem("parallel.ranks", "can't be 0")));
+}
+
+TEST(CheckRun, takesAModelFolderInThePresetsPlace)
+{
+    const test::TemporaryFolder folder;
+    const std::string path = folder.path().string();
+    const auto check = [&](std::initializer_list<std::string_view> assignments) {
+        RunConfiguration configuration = with(assignments);
+        configuration.model.path = path;
+        return checkRun(configuration, machineWith(0), shapes::knownModels(path));
+    };
+    EXPECT_THAT(check({}).problems, ElementsAre(IsProblem("model.path", "has no config.json")));
+    std::ofstream(folder.path() / "config.json")
+        << R"({"model_type": "qwen2", "vocab_size": 77, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+               "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 300})";
+    const auto good = check({});
+    ASSERT_TRUE(good.resolved.has_value());
+    EXPECT_EQ(good.resolved->model.vocabulary, 77);
+    EXPECT_EQ(good.resolved->configuration.model.preset, ""); // so that what is written down names one model
+    EXPECT_THAT(check({"train.sequence_length=301"}).problems,
+                ElementsAre(IsProblem("train.sequence_length", "at most 300 tokens")));
+    EXPECT_THAT(check({"model.preset=tiny"}).problems,
+                ElementsAre(IsProblem("model.path", "model.path and model.preset = tiny exclude each other")));
 }
 
 TEST(CheckRun, theHelpNamesEveryModel)
