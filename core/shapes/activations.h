@@ -17,6 +17,8 @@ namespace shardscope::shapes {
 ///     block       c · C                    and  0
 ///
 /// A block's input counts as its own. The first one's is the embedding's output, whose unit the recorder names.
+/// Attention without a fused operator (sliding windows on the CPU, GPUs before 8.0) keeps no statistics; the fp32 one
+/// of CUDA rounds their positions up to a multiple of 32, and each of CUDA's adds two numbers a block.
 struct BlockActivations
 {
     int64_t matrixBytes = 0;     ///< in the compute dtype; activation offload moves these to the host
