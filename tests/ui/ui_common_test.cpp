@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/common/chart.h"
+#include "ui/common/chart_columns.h"
 #include "ui/common/chart_legend.h"
+#include "ui/common/chart_markers.h"
 #include "ui/common/chart_table.h"
 #include "ui/common/chart_ticker.h"
 #include "ui/common/colors.h"
@@ -200,6 +202,75 @@ private Q_SLOTS:
         QVERIFY(!chart.readout(2).contains(QLatin1String("30 B")));
         QVERIFY(chart.readout(2).contains(QLatin1String("3 B")));
         QCOMPARE(chart.csv(), QStringLiteral("Time (s),a (bytes),b (bytes)\n0,10,1\n1,20,\n2,30,3\n"));
+    }
+
+    void columnsKeepWholePoints()
+    {
+        std::vector<double> x, height;
+        for (int i = 0; i < 100'000; ++i) {
+            x.push_back(i * 0.001);
+            height.push_back(i == 77'777 ? 1e6 : i % 500);
+        }
+        const DrawnPoints drawn = drawnPoints(x, height, 0, 100, 0.25);
+        QVERIFY(drawn.thinned);
+        QVERIFY(drawn.indices.size() <= 402);
+        QVERIFY(std::is_sorted(drawn.x.begin(), drawn.x.end()));
+        const auto peak = std::find(drawn.indices.begin(), drawn.indices.end(), size_t(77'777));
+        QVERIFY(peak != drawn.indices.end());
+        QCOMPARE(drawn.x[static_cast<size_t>(peak - drawn.indices.begin())], 77.75); // its column's edge
+        QCOMPARE(drawn.x.back(), x.back());
+        const DrawnPoints all = drawnPoints(x, height, 50, 50.1, 0.0005);
+        QVERIFY(!all.thinned);
+        QCOMPARE(all.indices.size(), size_t(103)); // with a neighbour on each side
+    }
+
+    void markersNamesNeverTouch()
+    {
+        Chart chart(QStringLiteral("Loss"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setSeries({{.name = QStringLiteral("loss"), .color = [](const Colors &c) { return c.series(0); }}});
+        chart.setData({0, 100}, {{3, 2}});
+        chart.setMarkers({{50, QStringLiteral("Pause")},
+                          {50.5, QStringLiteral("Unpause")},
+                          {51, QStringLiteral("Stop")},
+                          {51.2, QStringLiteral("Checkpoint")},
+                          {99, QStringLiteral("Checkpoint")}});
+        for (const QSize size : {QSize(900, 400), QSize(420, 260)}) {
+            chart.resize(size);
+            chart.show();
+            QVERIFY(QTest::qWaitForWindowExposed(&chart));
+            chart.plot()->replot();
+            const std::vector<QRectF> rects = chart.markers().nameRects();
+            QVERIFY(rects.size() >= 4);
+            for (size_t i = 0; i < rects.size(); ++i) {
+                QVERIFY(QRectF(chart.plot()->axisRect()->rect()).adjusted(-1, -1, 1, 1).contains(rects[i]));
+                for (size_t k = 0; k < i; ++k)
+                    QVERIFY(!rects[i].intersects(rects[k]));
+            }
+        }
+        QVERIFY(chart.readout(50.5).contains(QLatin1String("Unpause"))); // also of a name without room
+    }
+
+    void textsOnFillsCanBeRead()
+    {
+        for (const QPalette &palette : {lightPalette(), darkPalette()}) {
+            const Colors &colors = Colors::of(palette);
+            std::vector<QColor> fills;
+            for (const SpanCategory category : {SpanCategory::Compute, SpanCategory::Communication, SpanCategory::Copy,
+                                                SpanCategory::Host, SpanCategory::Idle})
+                fills.push_back(colors.category(category));
+            for (const Phase phase : {Phase::Input, Phase::Forward, Phase::Recompute, Phase::Backward, Phase::Optimizer,
+                                      Phase::Checkpoint, Phase::Validate})
+                fills.push_back(colors.phase(phase));
+            for (const QColor &fill : std::vector<QColor>(fills)) {
+                fills.push_back(fill.lighter(112));
+                fills.push_back(fill.lighter(86));
+            }
+            for (const QColor &fill : fills)
+                QVERIFY2(Colors::contrast(fill, Colors::onFill(fill)) >= 4.5, qPrintable(fill.name()));
+            QVERIFY(Colors::contrast(colors.card, colors.muted) >= 4.5);
+            QVERIFY(Colors::contrast(colors.card, colors.text) >= 7);
+        }
+        QCOMPARE(Colors::contrast(Qt::black, Qt::white), 21.0);
     }
 
     void chartIsWorkedByMouseAndKeys()

@@ -3,6 +3,7 @@
 
 #include "ui/common/chart_input.h"
 #include "ui/common/chart_legend.h"
+#include "ui/common/chart_markers.h"
 #include "ui/common/chart_table.h"
 #include "ui/common/chart_ticker.h"
 #include "ui/common/colors.h"
@@ -21,8 +22,6 @@
 
 namespace shardscope::ui {
 
-static constexpr int kSeparatedPointPx = 4; ///< stacked layers with points nearer than this have no lines between them
-
 Chart::Chart(const QString &title, const QString &xTitle, ChartUnit xUnit, QWidget *parent)
     : QWidget(parent)
     , m_title(title)
@@ -33,6 +32,7 @@ Chart::Chart(const QString &title, const QString &xTitle, ChartUnit xUnit, QWidg
     , m_plot(new QCustomPlot(this))
     , m_input(new ChartInput(m_plot))
     , m_readout(new QLabel(m_plot))
+    , m_markers(std::make_unique<ChartMarkers>(m_plot))
     , m_brushItem(new QCPItemRect(m_plot))
     , m_cursorItem(new QCPItemStraightLine(m_plot))
 {
@@ -100,6 +100,7 @@ void Chart::buildPlot()
     m_readout->setAutoFillBackground(true);
     m_readout->setFrameShape(QFrame::StyledPanel);
     m_readout->hide();
+    connect(m_plot, &QCustomPlot::afterLayout, this, &Chart::drawPoints);
     m_plot->setContextMenuPolicy(Qt::CustomContextMenu);
     connect(m_plot, &QWidget::customContextMenuRequested, this, [this](const QPoint &position) {
         QMenu menu;
@@ -181,11 +182,11 @@ void Chart::setData(std::vector<double> x, std::vector<std::vector<double>> colu
 
 void Chart::setMarkers(std::vector<std::pair<double, QString>> markers)
 {
-    if (markers == m_markers)
-        return; // a live page says so with each poll
-    m_markers = std::move(markers);
+    if (!m_markers->set(std::move(markers)))
+        return;
+    m_markers->setLooks(Colors::of(palette()), font());
+    m_drawnFor.reset();
     rescale();
-    placeMarkers();
 }
 
 void Chart::setBrush(std::optional<std::pair<double, double>> range)
@@ -229,132 +230,6 @@ void Chart::resetZoom()
 bool Chart::shown(size_t series) const
 {
     return m_legend->isShown(series);
-}
-
-void Chart::refill()
-{
-    const QVector<double> keys(m_x.begin(), m_x.end());
-    std::vector<double> sums(m_x.size(), 0.0);
-    for (size_t i = 0; i < m_series.size(); ++i) {
-        m_graphs[i]->setVisible(shown(i));
-        if (!shown(i))
-            continue;
-        QVector<double> values(m_columns[i].begin(), m_columns[i].end());
-        if (m_series[i].stacked) {
-            for (size_t k = 0; k < sums.size(); ++k) {
-                if (!std::isnan(m_columns[i][k]))
-                    sums[k] += m_columns[i][k];
-                values[static_cast<qsizetype>(k)] = sums[k];
-            }
-        }
-        m_graphs[i]->setData(keys, values, true);
-    }
-    rescale();
-}
-
-std::pair<double, double> Chart::dataRange() const
-{
-    if (m_x.empty())
-        return {0, 1};
-    double last = m_x.back();
-    for (const auto &[x, label] : m_markers) // a run's end comes after its last step
-        last = std::max(last, x);
-    const double span = last - m_x.front();
-    return span > 0 ? std::pair{m_x.front(), last} : std::pair{m_x.front() - 0.5, m_x.front() + 0.5};
-}
-
-std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper) const
-{
-    double least = HUGE_VAL;
-    double most = -HUGE_VAL;
-    bool fromZero = false;
-    const auto take = [&](double value) {
-        if (std::isfinite(value)) {
-            least = std::min(least, value);
-            most = std::max(most, value);
-        }
-    };
-    for (size_t k = 0; k < m_x.size(); ++k) {
-        if (m_x[k] < lower || m_x[k] > upper)
-            continue;
-        double sum = 0;
-        for (size_t i = 0; i < m_series.size(); ++i) {
-            if (m_series[i].secondAxis != secondAxis || !shown(i))
-                continue;
-            const double value = m_columns[i][k];
-            if (m_series[i].stacked) {
-                sum += std::isnan(value) ? 0 : value;
-                fromZero = true;
-                take(sum);
-            } else {
-                take(value);
-            }
-        }
-    }
-    if (!(most >= least))
-        return {0, 1};
-    if (fromZero || (least >= 0 && least < most * 0.3)) // near zero: show it
-        least = 0;
-    const double margin = most > least ? (most - least) * 0.06 : std::max(std::abs(most) * 0.1, 1e-12);
-    return {least == 0 ? 0 : least - margin, most + margin};
-}
-
-void Chart::rescale()
-{
-    const auto [lower, upper] = m_fixedRange.value_or(dataRange());
-    m_plot->xAxis->setRange(lower, upper);
-    const auto [low, high] = valueRange(false, lower, upper);
-    m_plot->yAxis->setRange(low, high);
-    if (m_plot->yAxis2->visible()) {
-        const auto [low2, high2] = valueRange(true, lower, upper);
-        m_plot->yAxis2->setRange(low2, high2);
-    }
-    separateLayers();
-    m_plot->replot(QCustomPlot::rpQueuedReplot);
-}
-
-/// A line between layers helps where hues are lost; where points are closer than a few pixels such lines would cover
-/// them.
-void Chart::separateLayers()
-{
-    const QCPRange view = m_plot->xAxis->range();
-    const auto first = std::lower_bound(m_x.begin(), m_x.end(), view.lower);
-    const auto last = std::upper_bound(first, m_x.end(), view.upper);
-    const bool roomy = (last - first) * kSeparatedPointPx < m_plot->axisRect()->width();
-    const QPen pen = roomy ? QPen(Colors::of(palette()).card, 1) : QPen(Qt::NoPen);
-    for (size_t i = 0; i < m_series.size(); ++i) {
-        if (m_series[i].stacked)
-            m_graphs[i]->setPen(pen);
-    }
-}
-
-void Chart::placeMarkers()
-{
-    for (QCPItemStraightLine *line : m_markerLines)
-        m_plot->removeItem(line);
-    for (QCPItemText *text : m_markerTexts)
-        m_plot->removeItem(text);
-    m_markerLines.clear();
-    m_markerTexts.clear();
-    const Colors &colors = Colors::of(palette());
-    int row = 0; // neighbours take turns, so that their labels don't lie upon each other
-    for (const auto &[x, label] : m_markers) {
-        auto *line = new QCPItemStraightLine(m_plot);
-        line->point1->setCoords(x, 0);
-        line->point2->setCoords(x, 1);
-        line->setPen(QPen(colors.muted, 1, Qt::DashLine));
-        auto *text = new QCPItemText(m_plot);
-        text->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
-        text->position->setCoords(x, 0.1 * (row++ % 3));
-        const bool rightHalf = x > m_plot->xAxis->range().center(); // else it would be cut at the edge
-        text->setPositionAlignment((rightHalf ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignTop);
-        text->setPadding(QMargins(3, 1, 3, 1));
-        text->setText(label);
-        text->setFont(font());
-        text->setColor(colors.muted);
-        m_markerLines.push_back(line);
-        m_markerTexts.push_back(text);
-    }
 }
 
 void Chart::placeBrush(std::optional<std::pair<double, double>> range)

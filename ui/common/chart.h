@@ -5,14 +5,14 @@
 #include <QString>
 #include <QWidget>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 class QCPGraph;
 class QCPItemStraightLine;
 class QCPItemRect;
-class QCPItemText;
-class QCPLayerable;
 class QCustomPlot;
 class QLabel;
 class QMenu;
@@ -21,6 +21,7 @@ namespace shardscope::ui {
 
 class ChartInput;
 class ChartLegend;
+class ChartMarkers;
 struct Colors;
 
 /// How a chart's axis counts and how its values read in tick labels, hover readout and table.
@@ -35,13 +36,15 @@ struct ChartSeries
     bool stacked = false;    ///< filled, on top of the stacked series before it
     bool secondAxis = false; ///< against the right axis
     bool dashed = false;
-    bool points = false; ///< dots: values that are far between
-    bool step = false;   ///< the value holds until the next point (memory does)
+    bool points = false;  ///< dots: values that are far between
+    bool step = false;    ///< the value holds until the next point (memory does)
+    bool outline = false; ///< is the height of the stack: no line of its own where points are close together
 };
 
 /// A chart over QCustomPlot with what every chart here has: axis titles with units, a legend that hides series, a
 /// hover readout, zoom and pan in x with a reset, a brush, copy as image or CSV, and the same numbers as a table
-/// (charts have no accessibility of their own). Follows the palette.
+/// (charts have no accessibility of their own). Follows the palette. Where a stack has more points than pixels, the
+/// highest point of each few stands for them, whole (chart_columns.h); readout, table and copies have all.
 class Chart : public QWidget
 {
     Q_OBJECT
@@ -73,6 +76,7 @@ public:
     QCustomPlot *plot() const { return m_plot; }
     /// The hover readout's text at x, also for tests.
     QString readout(double x) const;
+    const ChartMarkers &markers() const { return *m_markers; }
     QSize sizeHint() const override { return {480, 260}; }
 
 public Q_SLOTS:
@@ -103,8 +107,9 @@ private:
     void rescale();
     std::pair<double, double> dataRange() const;
     std::pair<double, double> valueRange(bool secondAxis, double lower, double upper) const;
-    void separateLayers();
-    void placeMarkers();
+    void drawPoints();
+    void drawLines(bool roomy);
+    void showThinned(bool thinned);
     void placeBrush(std::optional<std::pair<double, double>> range);
     void hover(double x, const QPointF &position);
     void userView(double lower, double upper);
@@ -133,9 +138,9 @@ private:
     std::vector<double> m_x;
     std::vector<std::vector<double>> m_columns;
     std::vector<QString> m_labels;
-    std::vector<std::pair<double, QString>> m_markers;
-    std::vector<QCPItemStraightLine *> m_markerLines;
-    std::vector<QCPItemText *> m_markerTexts;
+    std::unique_ptr<ChartMarkers> m_markers;
+    /// View and width that the graphs have their points for; empty: none, or the data has changed.
+    std::optional<std::tuple<double, double, int>> m_drawnFor;
     QCPItemRect *m_brushItem;
     QCPItemStraightLine *m_cursorItem;
     std::optional<std::pair<double, double>> m_fixedRange; ///< what setXRange() or the user said

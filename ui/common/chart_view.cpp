@@ -2,6 +2,7 @@
 // The parts of Chart that show and export: theme, hover readout, menu, copies.
 #include "ui/common/chart.h"
 #include "ui/common/chart_legend.h"
+#include "ui/common/chart_markers.h"
 #include "ui/common/chart_table.h"
 #include "ui/common/chart_ticker.h"
 #include "ui/common/colors.h"
@@ -56,12 +57,12 @@ void Chart::applyTheme()
             }
         }
     }
-    separateLayers();
     m_legend->setColors(swatches);
     m_brushItem->setPen(QPen(colors.accent));
     m_brushItem->setBrush(colors.selection);
     m_cursorItem->setPen(QPen(colors.muted, 1, Qt::DotLine));
-    placeMarkers();
+    m_markers->setLooks(colors, font());
+    m_drawnFor.reset(); // pens are of the theme too
     m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
 
@@ -92,6 +93,8 @@ QString Chart::readout(double x) const
     if (*index < m_labels.size())
         addRow(m_labels[*index], {});
     addRow(m_xTitle, axisText(m_xUnit, m_x[*index]));
+    for (const QString &name : m_markers->near(x))
+        addRow(name, {});
     const Colors &colors = Colors::of(palette());
     for (size_t i = m_series.size(); i-- > 0;) { // the uppermost layer first, as in the picture
         if (!shown(i) || std::isnan(m_columns[i][*index]))

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/common/colors.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace shardscope::ui {
 
@@ -88,9 +90,23 @@ const Colors &Colors::of(const QPalette &palette)
 
 QColor Colors::onFill(const QColor &fill)
 {
-    // Relative luminance by ITU-R BT.709, without the gamma: enough to choose between two.
-    const double luminance = 0.2126 * fill.redF() + 0.7152 * fill.greenF() + 0.0722 * fill.blueF();
-    return luminance > 0.48 ? QColor(0x14, 0x16, 0x18) : QColor(Qt::white);
+    // Only black itself with white leaves no fill between them without a contrast of 4.5.
+    return contrast(fill, Qt::black) >= contrast(fill, Qt::white) ? QColor(Qt::black) : QColor(Qt::white);
+}
+
+/// Relative luminance, WCAG 2.1.
+static double luminanceOf(const QColor &color)
+{
+    const auto linear = [](double share) {
+        return share <= 0.04045 ? share / 12.92 : std::pow((share + 0.055) / 1.055, 2.4);
+    };
+    return 0.2126 * linear(color.redF()) + 0.7152 * linear(color.greenF()) + 0.0722 * linear(color.blueF());
+}
+
+double Colors::contrast(const QColor &a, const QColor &b)
+{
+    const double one = luminanceOf(a), other = luminanceOf(b);
+    return (std::max(one, other) + 0.05) / (std::min(one, other) + 0.05);
 }
 
 QColor Colors::category(MemoryCategory category) const

@@ -33,8 +33,10 @@ struct Colors
     QColor category(MemoryCategory category) const;
     QColor category(SpanCategory category) const;
     QColor phase(Phase phase) const;
-    /// Black or white, whichever reads better on a fill.
+    /// Black or white, whichever reads better on a fill: a contrast of 4.5 at least, on every fill.
     static QColor onFill(const QColor &fill);
+    /// Contrast ratio of two opaque colours by WCAG 2.1: 1 to 21; texts need 4.5.
+    static double contrast(const QColor &a, const QColor &b);
     /// What the allocator rounds up; the gap between categories and allocated bytes.
     QColor rounding() const;
     /// Lines of charts by index; repeats after eight.

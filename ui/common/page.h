@@ -52,6 +52,8 @@ public:
     virtual QList<QAction *> pageActions() const { return {}; }
     /// Ctrl+F with a text: highlight or go to what matches. False: this page has nothing to find.
     virtual bool find(const QString &) { return false; }
+    /// Brings these steps into view, first and last included. False: the page shows none of them.
+    virtual bool showSteps(int64_t /*first*/, int64_t /*last*/) { return false; }
     /// The run that is open, as its state.json says now (again each second while it goes on); nullptr: none, or a
     /// single database.
     virtual void setRun(const run::RunSummary *) {}

@@ -64,6 +64,7 @@ void MemoryPage::recordingOpened()
     m_request = {};
     m_snapshot.reset();
     m_view.reset();
+    m_freshTable = true;
     m_reading = m_readAgain = m_cancelled = false;
     showLoading(tr("Reading the memory samples…"));
     read();
@@ -176,6 +177,23 @@ bool MemoryPage::find(const QString &text)
         }
     }
     return false;
+}
+
+bool MemoryPage::showSteps(int64_t first, int64_t last)
+{
+    TimeRange range{INT64_MAX, INT64_MIN};
+    for (size_t i = 0; m_snapshot && i < m_snapshot->samples.size(); ++i) {
+        const int64_t step = m_snapshot->samples.step[i];
+        if (step < 0 || step < first || step > last)
+            continue;
+        range.startNs = std::min(range.startNs, m_snapshot->samples.timeNs[i]);
+        range.endNs = std::max(range.endNs, m_snapshot->samples.timeNs[i]);
+    }
+    if (range.isEmpty())
+        return false;
+    m_view = range;
+    fillChart();
+    return true;
 }
 
 QString MemoryPage::peakSql() const

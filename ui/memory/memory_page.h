@@ -35,6 +35,7 @@ public:
     QList<QAction *> pageActions() const override { return m_actions; }
     bool isSettled() const override;
     bool find(const QString &text) override;
+    bool showSteps(int64_t first, int64_t last) override;
 
     PeakTableModel &peakTable() { return *m_peakModel; }
     ReadoutModel &readout() { return *m_readoutModel; }
@@ -77,6 +78,7 @@ private:
     bool m_reading = false;
     bool m_readAgain = false;
     bool m_dirty = false;     ///< there is more to read than was read while hidden
+    bool m_freshTable = true; ///< of another recording than before
     bool m_cancelled = false; ///< the user wants none of it until he says otherwise
     QAction *m_load;
     QTimer m_liveTimer; ///< a live recording is read again no more often than this

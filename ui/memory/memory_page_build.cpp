@@ -16,6 +16,7 @@
 #include <QComboBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QScrollBar>
 #include <QSignalBlocker>
 #include <QSpinBox>
 #include <QSplitter>
@@ -32,7 +33,7 @@ namespace {
 /// More points than this in one chart tell an eye nothing and cost a frame.
 constexpr size_t kMostPoints = 3000;
 
-std::vector<ChartSeries> seriesOf(bool hasLimit, bool hasProcess)
+std::vector<ChartSeries> seriesOf(bool hasReserve, bool hasLimit, bool hasProcess)
 {
     std::vector<ChartSeries> series;
     for (size_t i = 0; i < kMemoryCategories; ++i) {
@@ -45,20 +46,22 @@ std::vector<ChartSeries> seriesOf(bool hasLimit, bool hasProcess)
     const auto line = [&](const QString &name, auto color, bool dashed) {
         series.push_back({.name = name, .color = color, .dashed = dashed, .step = true});
     };
-    series.push_back({.name = MemoryPage::tr("rounding"),
+    series.push_back({.name = MemoryPage::tr("Rounding"),
                       .color = [](const Colors &colors) { return colors.rounding(); },
                       .stacked = true,
                       .step = true});
     line(
-        MemoryPage::tr("allocated"), [](const Colors &colors) { return colors.text; }, false);
-    line(
-        MemoryPage::tr("reserved"), [](const Colors &colors) { return colors.accent; }, true);
+        MemoryPage::tr("Allocated"), [](const Colors &colors) { return colors.text; }, false);
+    series.back().outline = true;
+    if (hasReserve)
+        line(
+            MemoryPage::tr("Reserved"), [](const Colors &colors) { return colors.accent; }, true);
     if (hasProcess)
         line(
-            MemoryPage::tr("used by the process"), [](const Colors &colors) { return colors.warning; }, true);
+            MemoryPage::tr("Used by the process"), [](const Colors &colors) { return colors.warning; }, true);
     if (hasLimit)
         line(
-            MemoryPage::tr("the device's memory"), [](const Colors &colors) { return colors.bad; }, true);
+            MemoryPage::tr("The device's memory"), [](const Colors &colors) { return colors.bad; }, true);
     return series;
 }
 
@@ -146,6 +149,8 @@ QWidget *MemoryPage::buildBar()
     m_step->setMinimumWidth(m_step->fontMetrics().horizontalAdvance(m_step->specialValueText()) + 44);
     m_step->setToolTip(tr("The step whose peak the table shows; below the first: the one with the highest peak"));
     const auto addField = [&](const QString &label, QWidget *field) {
+        if (auto *combo = qobject_cast<QComboBox *>(field))
+            combo->setSizeAdjustPolicy(QComboBox::AdjustToContents);
         auto *text = new QLabel(label, bar);
         text->setBuddy(field);
         text->setContentsMargins(4, 0, 4, 0);
@@ -290,6 +295,7 @@ void MemoryPage::updateNote()
 void MemoryPage::fillChart()
 {
     const store::MemoryColumns &samples = m_snapshot->samples;
+    const bool hasReserve = samples.reservedBytes != samples.allocatedBytes; // a CPU's allocator has no pool
     const bool hasProcess = isNear(highestProcessBytes());
     const bool hasLimit = isNear(m_snapshot->limitBytes);
     const TimeRange all{samples.timeNs.front(), samples.timeNs.back()};
@@ -312,12 +318,13 @@ void MemoryPage::fillChart()
         columns.push_back(column(bytes));
     columns.push_back(column(samples.roundingBytes));
     columns.push_back(column(samples.allocatedBytes));
-    columns.push_back(column(samples.reservedBytes));
+    if (hasReserve)
+        columns.push_back(column(samples.reservedBytes));
     if (hasProcess)
         columns.push_back(column(samples.processUsedBytes));
     if (hasLimit)
         columns.emplace_back(indices.size(), static_cast<double>(*m_snapshot->limitBytes));
-    m_chart->setSeries(seriesOf(hasLimit, hasProcess));
+    m_chart->setSeries(seriesOf(hasReserve, hasLimit, hasProcess));
     m_chart->setPointLabels(std::move(labels));
     m_chart->setData(std::move(x), std::move(columns));
     m_chart->setSql(samplesSql());
@@ -339,6 +346,8 @@ void MemoryPage::updateTitle()
                              .arg(bytesText(peak.allocatedBytes), durationText(peak.timeNs)));
     m_chart->setMarkers({{static_cast<double>(peak.timeNs) * 1e-9, tr("peak of step %1").arg(peak.step)}});
     m_peakTable->resizeColumnsToContents();
+    if (std::exchange(m_freshTable, false)) // a selection made before the columns had their widths may have moved it
+        m_peakTable->horizontalScrollBar()->setValue(0);
 }
 
 } // namespace shardscope::ui::memory

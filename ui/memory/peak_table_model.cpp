@@ -68,13 +68,14 @@ int PeakTableModel::rowCount(const QModelIndex &parent) const
 
 int PeakTableModel::columnCount(const QModelIndex &parent) const
 {
-    return parent.isValid() || m_rows.empty() ? 0 : totalColumn() + 1;
+    return parent.isValid() || m_rows.empty() ? 0 : kFirstCategory + static_cast<int>(m_columns.size());
 }
 
 int64_t PeakTableModel::bytesAt(const Row &row, int column) const
 {
-    return column == totalColumn() ? row.totalBytes
-                                   : row.bytes[static_cast<size_t>(m_columns[static_cast<size_t>(column) - 1])];
+    if (column == kTotalColumn)
+        return row.totalBytes;
+    return row.bytes[static_cast<size_t>(m_columns[static_cast<size_t>(column - kFirstCategory)])];
 }
 
 QVariant PeakTableModel::data(const QModelIndex &index, int role) const
@@ -96,7 +97,7 @@ QVariant PeakTableModel::data(const QModelIndex &index, int role) const
     if (role == Qt::ToolTipRole)
         return tr("%1 B").arg(bytes);
     if (role == Qt::DisplayRole)
-        return bytes == 0 && index.column() != totalColumn() ? QString() : bytesText(bytes);
+        return bytes == 0 && index.column() != kTotalColumn ? QString() : bytesText(bytes);
     return {};
 }
 
@@ -110,7 +111,7 @@ QVariant PeakTableModel::headerData(int section, Qt::Orientation orientation, in
         return {};
     if (section == 0)
         return tr("Unit");
-    return section == totalColumn() ? tr("Total") : nameOf(m_columns[static_cast<size_t>(section) - 1]);
+    return section == kTotalColumn ? tr("Total") : nameOf(m_columns[static_cast<size_t>(section - kFirstCategory)]);
 }
 
 void PeakTableModel::sort(int column, Qt::SortOrder order)
@@ -128,7 +129,7 @@ void PeakTableModel::sortRows()
     const auto end = std::find_if(m_rows.begin(), m_rows.end(), [](const Row &row) { return !row.isUnit; });
     const bool up = m_sortOrder == Qt::AscendingOrder;
     std::stable_sort(m_rows.begin(), end, [&](const Row &a, const Row &b) {
-        if (m_sortColumn <= 0 || m_sortColumn > totalColumn()) // by name: the order of the forward pass
+        if (m_sortColumn <= 0 || m_sortColumn >= columnCount()) // by name: the order of the forward pass
             return m_sortColumn == 0 && !up ? a.ordinal > b.ordinal : a.ordinal < b.ordinal;
         const int64_t left = bytesAt(a, m_sortColumn), right = bytesAt(b, m_sortColumn);
         return up ? left < right : left > right;
@@ -137,14 +138,14 @@ void PeakTableModel::sortRows()
 
 QString PeakTableModel::csv() const
 {
-    QString text = QStringLiteral("unit");
+    QString text = QStringLiteral("unit,total_bytes");
     for (const MemoryCategory category : m_columns)
         text += u',' + fromView(toText(category)) + QStringLiteral("_bytes");
-    text += QStringLiteral(",total_bytes\n");
+    text += u'\n';
     for (const Row &row : m_rows) {
         QString name = row.name;
         text += u'"' + name.replace(u'"', QStringLiteral("\"\"")) + u'"';
-        for (int column = 1; column <= totalColumn(); ++column)
+        for (int column = 1; column < columnCount(); ++column)
             text += u',' + QString::number(bytesAt(row, column));
         text += u'\n';
     }

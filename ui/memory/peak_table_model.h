@@ -26,7 +26,9 @@ public:
     QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
     void sort(int column, Qt::SortOrder order) override;
 
-    int totalColumn() const { return static_cast<int>(m_columns.size()) + 1; }
+    /// Beside the unit, so that it is in view where there is no room for all categories.
+    static constexpr int kTotalColumn = 1;
+    static constexpr int kFirstCategory = 2; ///< columns from here on
     QString unitAt(int row) const { return m_rows[static_cast<size_t>(row)].name; }
     bool isUnit(int row) const { return m_rows[static_cast<size_t>(row)].isUnit; }
     /// Bytes, not texts.

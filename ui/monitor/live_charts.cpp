@@ -232,23 +232,34 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
     return columns;
 }
 
+/// What was done, as a marker tells it. Supervisor and ranks word the same command differently.
+static QString deedOf(const store::EventInfo &event)
+{
+    if (event.kind != EventKind::Command || event.text.empty())
+        return EventsModel::nameOf(event.kind);
+    QString text = QString::fromStdString(event.text);
+    if (text.startsWith(QLatin1String("paused"), Qt::CaseInsensitive))
+        return LiveCharts::tr("Pause");
+    if (text.startsWith(QLatin1String("going on"), Qt::CaseInsensitive))
+        return LiveCharts::tr("Unpause");
+    text[0] = text[0].toUpper(); // which one: "Stop" says more than "Command"
+    return text;
+}
+
 void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
 {
     std::vector<std::pair<double, QString>> markers;
-    std::map<EventKind, int64_t> shownNs;
+    std::map<QString, int64_t> shownNs;
     for (const store::EventInfo &event : events) {
-        // Supervisor and ranks tell of the same thing: one marker is enough.
-        const auto shown = shownNs.find(event.kind);
-        if (event.kind == EventKind::Recording ||
-            (shown != shownNs.end() && event.timeNs - shown->second < kSameThingNs))
+        if (event.kind == EventKind::Recording)
             continue;
-        shownNs[event.kind] = event.timeNs;
-        QString label = EventsModel::nameOf(event.kind);
-        if (event.kind == EventKind::Command && !event.text.empty()) { // which one: "Stop" says more than "Command"
-            label = QString::fromStdString(event.text);
-            label[0] = label[0].toUpper();
-        }
-        markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, label);
+        // Supervisor and ranks tell of the same thing: one marker is enough.
+        const QString deed = deedOf(event);
+        const auto shown = shownNs.find(deed);
+        if (shown != shownNs.end() && std::abs(event.timeNs - shown->second) < kSameThingNs)
+            continue;
+        shownNs[deed] = event.timeNs;
+        markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, deed);
     }
     for (Chart *chart : m_charts)
         chart->setMarkers(markers);

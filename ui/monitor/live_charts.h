@@ -21,6 +21,8 @@ public:
 
     /// Draws what is in the series now; rank: one, or all (the slowest rank's step times, a memory chart each).
     void refresh(const LiveSeries &series, std::optional<int> rank);
+    /// All charts, in seconds since the origin.
+    void showRange(double lower, double upper) { follow(nullptr, lower, upper, false); }
     void setEvents(const std::vector<store::EventInfo> &events);
 
 Q_SIGNALS:

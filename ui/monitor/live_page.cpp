@@ -250,6 +250,14 @@ void LivePage::pickTime(double seconds)
     inspectStep(*key);
 }
 
+bool LivePage::showSteps(int64_t first, int64_t last)
+{
+    const LiveSeries::View range = m_series.rangeOf(first, last);
+    if (range)
+        m_charts->showRange(range->first, range->second);
+    return range.has_value();
+}
+
 void LivePage::inspectStep(LiveSeries::StepKey key)
 {
     const StepPoint *step = m_series.step(key, chosenRank());

@@ -30,6 +30,7 @@ public:
     QString iconName() const override { return QStringLiteral("office-chart-line"); }
 
     void setRun(const run::RunSummary *run) override;
+    bool showSteps(int64_t first, int64_t last) override;
 
 Q_SIGNALS:
     void showLogs(int rank);

@@ -179,6 +179,19 @@ std::optional<LiveSeries::StepKey> LiveSeries::stepAt(double time) const
     return steps.empty() ? std::nullopt : std::optional(steps.rbegin()->first);
 }
 
+LiveSeries::View LiveSeries::rangeOf(int64_t first, int64_t last) const
+{
+    View range;
+    for (const auto &[key, point] : m_slowest) {
+        if (key.second < first || key.second > last)
+            continue;
+        const double startS = seconds(point->startNs);
+        range = range ? std::pair{std::min(range->first, startS), std::max(range->second, point->endS)}
+                      : std::pair{startS, point->endS};
+    }
+    return range;
+}
+
 void LiveSeries::updateSlowest(const StepKey &key)
 {
     const StepPoint *&slowest = m_slowest[key];

@@ -77,6 +77,8 @@ public:
     const StepPoint *step(StepKey key, std::optional<int> rank) const;
     /// The finished step that was under way, or had ended last, at this time.
     std::optional<StepKey> stepAt(double seconds) const;
+    /// From the start of the first to the end of the last of these steps; empty: there are none.
+    View rangeOf(int64_t first, int64_t last) const;
     const std::vector<store::EventInfo> &events() const { return m_events; }
 
     // Of many steps in view the highest and the lowest of each few stand for the others, so that no outlier is lost.

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The part of Chart that puts its data into the plot, as far as the view has pixels for it.
+#include "ui/common/chart.h"
+
+#include "ui/common/chart_columns.h"
+#include "ui/common/chart_legend.h"
+#include "ui/common/chart_markers.h"
+#include "ui/common/colors.h"
+#include "ui/common/custom_plot.h"
+
+#include <QLabel>
+#include <algorithm>
+#include <cmath>
+
+namespace shardscope::ui {
+
+static constexpr double kColumnPx = 2;      ///< of a stack's points nearer to each other than this one is drawn
+static constexpr int kSeparatedPointPx = 4; ///< stacked layers with points nearer than this have no lines between them
+
+void Chart::refill()
+{
+    m_drawnFor.reset();
+    rescale();
+}
+
+std::pair<double, double> Chart::dataRange() const
+{
+    if (m_x.empty())
+        return {0, 1};
+    double last = m_x.back();
+    for (const auto &[x, label] : m_markers->markers()) // a run's end comes after its last step
+        last = std::max(last, x);
+    const double span = last - m_x.front();
+    return span > 0 ? std::pair{m_x.front(), last} : std::pair{m_x.front() - 0.5, m_x.front() + 0.5};
+}
+
+std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper) const
+{
+    double least = HUGE_VAL;
+    double most = -HUGE_VAL;
+    bool fromZero = false;
+    const auto take = [&](double value) {
+        if (std::isfinite(value)) {
+            least = std::min(least, value);
+            most = std::max(most, value);
+        }
+    };
+    for (size_t k = 0; k < m_x.size(); ++k) {
+        if (m_x[k] < lower || m_x[k] > upper)
+            continue;
+        double sum = 0;
+        for (size_t i = 0; i < m_series.size(); ++i) {
+            if (m_series[i].secondAxis != secondAxis || !shown(i))
+                continue;
+            const double value = m_columns[i][k];
+            if (m_series[i].stacked) {
+                sum += std::isnan(value) ? 0 : value;
+                fromZero = true;
+                take(sum);
+            } else {
+                take(value);
+            }
+        }
+    }
+    if (!(most >= least))
+        return {0, 1};
+    if (fromZero || (least >= 0 && least < most * 0.3)) // near zero: show it
+        least = 0;
+    const double margin = most > least ? (most - least) * 0.06 : std::max(std::abs(most) * 0.1, 1e-12);
+    return {least == 0 ? 0 : least - margin, most + margin};
+}
+
+void Chart::rescale()
+{
+    const auto [lower, upper] = m_fixedRange.value_or(dataRange());
+    m_plot->xAxis->setRange(lower, upper);
+    const auto [low, high] = valueRange(false, lower, upper);
+    m_plot->yAxis->setRange(low, high);
+    if (m_plot->yAxis2->visible()) {
+        const auto [low2, high2] = valueRange(true, lower, upper);
+        m_plot->yAxis2->setRange(low2, high2);
+    }
+    m_plot->replot(QCustomPlot::rpQueuedReplot);
+}
+
+/// Height of the stack of those that are shown, at each point.
+static std::vector<double> heights(const std::vector<ChartSeries> &series,
+                                   const std::vector<std::vector<double>> &columns, const ChartLegend &legend,
+                                   size_t points)
+{
+    std::vector<double> sums(points, 0.0);
+    for (size_t i = 0; i < series.size(); ++i) {
+        if (!series[i].stacked || !legend.isShown(i))
+            continue;
+        for (size_t k = 0; k < points; ++k)
+            sums[k] += std::isnan(columns[i][k]) ? 0 : columns[i][k];
+    }
+    return sums;
+}
+
+/// After the plot's layout: then the width is known.
+void Chart::drawPoints()
+{
+    const QCPRange view = m_plot->xAxis->range();
+    const int width = m_plot->axisRect()->width();
+    const std::tuple key{view.lower, view.upper, width};
+    if (m_drawnFor == key || width <= 0)
+        return;
+    m_drawnFor = key;
+    const bool stack = std::any_of(m_series.begin(), m_series.end(), [](const auto &one) { return one.stacked; });
+    const std::vector<double> sums = heights(m_series, m_columns, *m_legend, m_x.size());
+    // Lines are thinned by QCustomPlot itself, which keeps their extremes; beside a stack they take its points.
+    const DrawnPoints drawn = stack ? drawnPoints(m_x, sums, view.lower, view.upper, view.size() / width * kColumnPx)
+                                    : drawnPoints(m_x, sums, -HUGE_VAL, HUGE_VAL, 0);
+    const QVector<double> keys(drawn.x.begin(), drawn.x.end());
+    std::vector<double> below(drawn.indices.size(), 0.0);
+    for (size_t i = 0; i < m_series.size(); ++i) {
+        m_graphs[i]->setVisible(shown(i));
+        if (!shown(i))
+            continue;
+        QVector<double> values(keys.size());
+        for (size_t k = 0; k < drawn.indices.size(); ++k) {
+            const double value = m_columns[i][drawn.indices[k]];
+            if (m_series[i].stacked)
+                below[k] += std::isnan(value) ? 0 : value;
+            values[static_cast<qsizetype>(k)] = m_series[i].stacked ? below[k] : value;
+        }
+        m_graphs[i]->setData(keys, values, true);
+    }
+    drawLines(static_cast<int>(drawn.indices.size()) * kSeparatedPointPx < width);
+    showThinned(drawn.thinned);
+    m_markers->place();
+}
+
+/// A line between layers helps where hues are lost; where points are closer than a few pixels such lines would cover
+/// them, and so would a line round them.
+void Chart::drawLines(bool roomy)
+{
+    const QPen between = roomy ? QPen(Colors::of(palette()).card, 1) : QPen(Qt::NoPen);
+    bool whole = true; // with a layer hidden, the height of the whole stack is news
+    for (size_t i = 0; i < m_series.size(); ++i)
+        whole = whole && (!m_series[i].stacked || shown(i));
+    for (size_t i = 0; i < m_series.size(); ++i) {
+        if (m_series[i].stacked) {
+            m_graphs[i]->setPen(between);
+            m_graphs[i]->setAntialiasedFill(roomy); // else neighbours' hues would mix
+        } else if (m_series[i].outline) {
+            m_graphs[i]->setVisible(shown(i) && (roomy || !whole));
+        }
+    }
+}
+
+void Chart::showThinned(bool thinned)
+{
+    const QString title = m_title.toHtmlEscaped();
+    m_heading->setText(thinned ? tr("%1 <span style='font-weight:400; color:%2'>· highest of each few points</span>")
+                                     .arg(title, Colors::of(palette()).muted.name())
+                               : title);
+    m_heading->setToolTip(
+        thinned
+            ? tr("There are more points than pixels: of each few the highest is drawn, all of its parts as they were "
+                 "at that moment. Zoom in to see each; the readout, the table and copies have all.")
+            : QString());
+}
+
+} // namespace shardscope::ui
