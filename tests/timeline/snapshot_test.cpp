@@ -177,8 +177,12 @@ TEST(Snapshot, StepsThatTheRetentionDeletedVanishLive)
     // The first step and the newest are kept; what lies between is told as deleted.
     const auto &steps = *whole->ranks[0].steps;
     ASSERT_EQ(whole->deleted.size(), 1u);
-    EXPECT_EQ(whole->deleted[0].startNs, steps[1].startNs);
-    EXPECT_EQ(whole->newest, (TimeRange{whole->deleted[0].endNs, whole->extent.endNs}));
+    EXPECT_EQ(whole->deleted[0].range.startNs, steps[1].startNs);
+    EXPECT_EQ(whole->deleted[0].first, steps[1].number);
+    EXPECT_EQ(whole->deleted[0].last, std::prev(std::find_if(steps.begin() + 1, steps.end(), [](const auto &step) {
+                                          return step.spansKept;
+                                      }))->number);
+    EXPECT_EQ(whole->newest, (TimeRange{whole->deleted[0].range.endNs, whole->extent.endNs}));
     EXPECT_TRUE(steps.back().spansKept);
     EXPECT_LE(whole->newest.durationNs(), 4 * options.stepNs);
 }

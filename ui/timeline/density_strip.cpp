@@ -125,6 +125,27 @@ void DensityStrip::paintEvent(QPaintEvent *)
     for (const int64_t mark : m_state.marks())
         painter.fillRect(QRectF(xOf(mark), 0, 1, height()), colors.good);
     paintWindow(painter);
+    paintDeleted(painter);
+}
+
+/// An empty stretch says why it is.
+void DensityStrip::paintDeleted(QPainter &painter) const
+{
+    const Colors &colors = Colors::of(palette());
+    const QFontMetricsF metrics(font());
+    for (const DeletedSteps &steps : m_state.snapshot()->deleted) {
+        const double x0 = xOf(steps.range.startNs);
+        const QRectF rect(x0, kTopPx, xOf(steps.range.endNs) - x0, height() - kTopPx);
+        painter.fillRect(rect, QBrush(colors.border, Qt::BDiagPattern));
+        const QString text = textOf(steps, metrics, rect.width() - 12);
+        if (text.isEmpty())
+            continue;
+        const QSizeF size(metrics.horizontalAdvance(text) + 8, metrics.height());
+        const QRectF plate(rect.center() - QPointF(size.width(), size.height()) / 2, size);
+        painter.fillRect(plate, colors.page);
+        painter.setPen(colors.muted);
+        painter.drawText(plate, Qt::AlignCenter, text);
+    }
 }
 
 void DensityStrip::paintHits(QPainter &painter) const

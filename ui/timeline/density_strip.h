@@ -32,6 +32,7 @@ private:
 
     void invalidate();
     QImage paintDensity() const;
+    void paintDeleted(QPainter &painter) const;
     void paintHits(QPainter &painter) const;
     void paintWindow(QPainter &painter) const;
     QRectF windowRect() const;

@@ -252,6 +252,15 @@ bool LaneCanvas::showTip(const QPoint &position, const QPoint &global)
                            viewport());
         return true;
     }
+    if (m_state.snapshot() && position.x() >= kHeaderPx) {
+        const int64_t timeNs = m_state.axis().timeAt(axisX(position.x()));
+        for (const DeletedSteps &steps : m_state.snapshot()->deleted) {
+            if (steps.range.contains(timeNs)) {
+                QToolTip::showText(global, textOf(steps), viewport());
+                return true;
+            }
+        }
+    }
     QToolTip::hideText();
     return false;
 }

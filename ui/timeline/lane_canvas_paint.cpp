@@ -69,6 +69,10 @@ void LaneCanvas::paintLabels(QPainter &painter, const std::vector<LabelPlace> &l
             lastFill = place.fill;
         }
         const double y = place.y + (place.height - m_labels.lineHeight()) / 2;
+        if (place.hatched > 0) { // no colour reads well on both of two stripes
+            const double right = std::min(place.hatched, text->size().width() + 2 * kMargin);
+            painter.fillRect(QRectF(place.x + 1, place.y + 1, right - 1, place.height - 2), QColor(place.fill));
+        }
         painter.drawStaticText(QPointF(place.x + kMargin, y), *text);
     }
 }
@@ -126,19 +130,24 @@ void LaneCanvas::paintRowHeader(QPainter &painter, const Row &row)
 void LaneCanvas::paintDeleted(QPainter &painter)
 {
     const Colors &colors = Colors::of(palette());
-    const QString text = tr("spans deleted (record.keep_steps)");
-    for (const TimeRange &range : m_state.snapshot()->deleted) {
-        const TimeRange seen = range.cutTo(m_state.axis().visible());
+    const QFontMetricsF metrics(m_labels.font());
+    painter.setFont(m_labels.font());
+    for (const DeletedSteps &steps : m_state.snapshot()->deleted) {
+        const TimeRange seen = steps.range.cutTo(m_state.axis().visible());
         if (seen.isEmpty())
             continue;
         const double left = kHeaderPx + m_state.axis().xOf(seen.startNs);
         const QRectF rect(left, 0, kHeaderPx + m_state.axis().xOf(seen.endNs) - left, viewport()->height());
         painter.fillRect(rect, QBrush(colors.grid, Qt::BDiagPattern));
-        if (rect.width() < QFontMetrics(m_labels.font()).horizontalAdvance(text) + 16)
+        const QString text = textOf(steps, metrics, rect.width() - 12);
+        if (text.isEmpty())
             continue;
-        painter.setFont(m_labels.font());
+        // Near the top: in the middle of a tall window nobody would look for it.
+        const double textWidth = metrics.horizontalAdvance(text) + 10;
+        const QRectF plate(rect.center().x() - textWidth / 2, 8, textWidth, metrics.height() + 4);
+        painter.fillRect(plate, colors.card);
         painter.setPen(colors.muted);
-        painter.drawText(rect, Qt::AlignCenter, text);
+        painter.drawText(plate, Qt::AlignCenter, text);
     }
 }
 

@@ -183,19 +183,22 @@ void LanePainter::paintRectangle(const Track &track, SpanPosition p, const std::
     const int x1 = holdsNarrow(rightColumn) ? rightColumn : static_cast<int>(std::lround(std::min(right, width + 2)));
     const QRgb fill = rgb(track, chunk, p.index);
     m_raster.fill(x0, x1, track.top, track.bottom, fill);
+    int hatchEnd = x0;
     if (const auto *call = m_snapshot.callOf(track.rankIndex, chunk.collective(p.index));
         call && chunk.category(p.index) == SpanCategory::Communication) {
         const TimeRange wait = waitOf(track.spans.record(p), *call);
         const int waitEnd = static_cast<int>(std::lround(std::clamp(deviceX(wait.endNs), -2.0, width + 2)));
         const int stripe = std::max(2, static_cast<int>(3 * m_view.scale));
-        m_raster.hatch(x0, std::min(waitEnd, x1), track.top, track.bottom, fill, m_colors.card.rgb(), stripe);
+        hatchEnd = std::min(waitEnd, x1);
+        m_raster.hatch(x0, hatchEnd, track.top, track.bottom, fill, m_colors.card.rgb(), stripe);
     }
     if (right - left >= 6 * m_view.scale)
         m_raster.fill(x0, x0 + 1, track.top, track.bottom, QColor(fill).darker(140).rgb());
     const double visible = (std::min(right, width) - std::max(left, 0.0)) / m_view.scale;
     if (track.labels && visible >= kLabelPx) {
         m_labels.push_back({std::max(left, 0.0) / m_view.scale, track.top / m_view.scale, visible,
-                            (track.bottom - track.top) / m_view.scale, chunk.name(p.index), chunk.unit(p.index), fill});
+                            (track.bottom - track.top) / m_view.scale, chunk.name(p.index), chunk.unit(p.index), fill,
+                            std::max(0, hatchEnd - std::max(x0, 0)) / m_view.scale});
     }
 }
 

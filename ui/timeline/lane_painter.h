@@ -18,6 +18,7 @@ struct LabelPlace
     int32_t name = kNone;
     int32_t unit = kNone;
     QRgb fill = 0;
+    double hatched = 0; ///< how much of the width is striped: text there needs a plate behind it
 };
 
 /// Paints the spans of all rows in view into an image of device pixels, and tells where texts can stand. Every span

@@ -3,6 +3,7 @@
 
 #include "profiler/store/snapshot.h"
 #include "ui/timeline/activity.h"
+#include "ui/timeline/deleted_steps.h"
 
 #include <memory>
 #include <string_view>
@@ -41,8 +42,8 @@ struct Snapshot
     std::vector<RankTimeline> ranks;
     std::shared_ptr<const std::vector<store::CollectiveCall>> collectives;
     TimeRange extent;
-    /// Where steps were whose spans the retention has deleted; ascending, apart from each other.
-    std::vector<TimeRange> deleted;
+    /// Where nothing is to be seen for want of spans; ascending, apart from each other.
+    std::vector<DeletedSteps> deleted;
     /// The newest stretch without such steps: what is worth looking at first.
     TimeRange newest;
     uint64_t spans = 0;

@@ -65,7 +65,6 @@ private:
     bool isForgotten(const store::CollectivePart &part) const;
     void indexCollectives();
     void finish();
-    void findDeleted();
     const RankTimeline *oldRank(store::Index process) const;
 
     store::Recording &m_recording;
@@ -298,45 +297,6 @@ void Builder::indexCollectives()
     }
 }
 
-/// One after the other, touching and overlapping ones made one.
-std::vector<TimeRange> united(std::vector<TimeRange> ranges)
-{
-    std::sort(ranges.begin(), ranges.end(), [](const auto &a, const auto &b) { return a.startNs < b.startNs; });
-    std::vector<TimeRange> all;
-    for (const TimeRange &range : ranges) {
-        if (all.empty() || range.startNs > all.back().endNs)
-            all.push_back(range);
-        else
-            all.back().endNs = std::max(all.back().endNs, range.endNs);
-    }
-    return all;
-}
-
-void Builder::findDeleted()
-{
-    std::vector<TimeRange> ranges;
-    for (const RankTimeline &rank : m_now->ranks) {
-        const auto &steps = *rank.steps;
-        for (size_t i = 0; i < steps.size();) {
-            const size_t first = i;
-            while (i < steps.size() && !steps[i].spansKept)
-                ++i;
-            if (i == first) {
-                ++i;
-                continue;
-            }
-            // Until the next step begins: what lies between two steps goes with them.
-            const store::StepInfo &last = steps[i - 1];
-            ranges.push_back(
-                {steps[first].startNs, i < steps.size() ? steps[i].startNs : last.endNs.value_or(last.startNs)});
-        }
-    }
-    m_now->deleted = united(std::move(ranges));
-    m_now->newest = m_now->extent;
-    if (!m_now->deleted.empty() && m_now->deleted.back().endNs < m_now->extent.endNs)
-        m_now->newest.startNs = m_now->deleted.back().endNs;
-}
-
 void Builder::finish()
 {
     bool first = true;
@@ -355,7 +315,10 @@ void Builder::finish()
         for (const store::StepInfo &step : *rank.steps)
             include(step.startNs, step.endNs.value_or(step.startNs));
     }
-    findDeleted();
+    m_now->deleted = deletedStepsOf(m_now->ranks);
+    m_now->newest = m_now->extent;
+    if (!m_now->deleted.empty() && m_now->deleted.back().range.endNs < m_now->extent.endNs)
+        m_now->newest.startNs = m_now->deleted.back().range.endNs;
 }
 
 } // namespace

@@ -257,6 +257,25 @@ bool TimelinePage::find(const QString &text)
     return true;
 }
 
+bool TimelinePage::showSteps(int64_t first, int64_t last)
+{
+    TimeRange range{INT64_MAX, INT64_MIN};
+    if (!m_state->snapshot())
+        return false;
+    for (const RankTimeline &rank : m_state->snapshot()->ranks) {
+        for (const store::StepInfo &step : *rank.steps) {
+            if (step.number < first || step.number > last)
+                continue;
+            range.startNs = std::min(range.startNs, step.startNs);
+            range.endNs = std::max(range.endNs, step.endNs.value_or(m_state->snapshot()->extent.endNs));
+        }
+    }
+    if (range.isEmpty())
+        return false;
+    m_state->setVisible(range);
+    return true;
+}
+
 void TimelinePage::startSearch(const QString &text)
 {
     const auto query = SpanQuery::parse(text.toStdString());

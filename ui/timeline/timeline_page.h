@@ -27,6 +27,7 @@ public:
     QString iconName() const override { return QStringLiteral("view-calendar-timeline"); }
     QList<QAction *> pageActions() const override;
     bool find(const QString &text) override;
+    bool showSteps(int64_t first, int64_t last) override;
 
     TimelineState &state() { return *m_state; }
     TimelineView &view() { return *m_view; }

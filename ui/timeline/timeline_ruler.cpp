@@ -92,6 +92,12 @@ void TimelineRuler::paintSteps(QPainter &painter) const
 {
     const Colors &colors = Colors::of(palette());
     const QFontMetrics metrics(font());
+    struct Number
+    {
+        QRectF rect;
+        QString text;
+    };
+    std::vector<Number> numbers; // after all bands: a number may stand over the steps that follow
     double freeFrom = LaneCanvas::kHeaderPx;
     for (const Step &step : visibleSteps()) {
         const double x0 = std::max<double>(LaneCanvas::kHeaderPx, xOf(step.range.startNs));
@@ -105,15 +111,14 @@ void TimelineRuler::paintSteps(QPainter &painter) const
             painter.drawLine(QPointF(x0, 2), QPointF(x0, kStepsPx - 2));
         const QString text = QString::number(step.number);
         const double textWidth = metrics.horizontalAdvance(text) + 8;
-        if (x0 < freeFrom || (x1 - x0 < textWidth && x1 - x0 > 3))
+        if (x0 < freeFrom || x0 + textWidth > width())
             continue;
-        // Steps too narrow for their number get one now and then.
-        if (x1 - x0 < textWidth && x0 + textWidth > width())
-            continue;
-        painter.setPen(colors.text);
-        painter.drawText(QRectF(x0 + 4, 0, textWidth, kStepsPx), Qt::AlignVCenter | Qt::AlignLeft, text);
-        freeFrom = x0 + textWidth * (x1 - x0 < textWidth ? 2 : 1);
+        numbers.push_back({QRectF(x0 + 4, 0, textWidth, kStepsPx), text});
+        freeFrom = x0 + textWidth * (x1 - x0 < textWidth ? 2 : 1); // narrow steps get one now and then
     }
+    painter.setPen(colors.text);
+    for (const Number &number : numbers)
+        painter.drawText(number.rect, Qt::AlignVCenter | Qt::AlignLeft, number.text);
 }
 
 void TimelineRuler::paintTimes(QPainter &painter) const
