@@ -5,11 +5,13 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardscope::gui {
 
-/// shardscope [RUN | FILE]… [--render PAGE --out FILE.png] [--theme light|dark] [--size WxH] [--scale F]
+/// shardscope [RUN | FILE]… [--render PAGE --out FILE.png] [--range A..B] [--theme light|dark] [--size WxH]
+/// [--scale F]
 struct Arguments
 {
     std::vector<std::string> paths; ///< run folders, recordings, or names in the runs directory
@@ -19,6 +21,7 @@ struct Arguments
     int width = 1280;  ///< logical pixels
     int height = 800;
     std::optional<double> scale;
+    std::optional<std::pair<int64_t, int64_t>> steps; ///< first and last in a picture; empty: as the page opens
 };
 
 /// What a command line asks for, or the exit code where it is over with (help, wrong usage): then all is said.

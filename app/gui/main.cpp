@@ -29,6 +29,8 @@ int main(int argc, char **argv)
     if (!arguments)
         return arguments.error();
     prepareEnvironment(*arguments);
+    if (!arguments->render.empty())
+        gui::silenceQtNoise();
     QApplication application(argc, argv);
     std::setlocale(LC_NUMERIC, "C"); // QApplication sets the user's; files and numbers here are always C
     QApplication::setApplicationName(QStringLiteral("shardscope"));

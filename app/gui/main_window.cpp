@@ -12,6 +12,7 @@
 #include "ui/common/text.h"
 #include "ui/common/theme.h"
 #include "ui/launch/new_run_dialog.h"
+#include "ui/launch/run_launcher.h"
 #include "ui/monitor/failure_card.h"
 #include "ui/monitor/live_page.h"
 #include "ui/monitor/logs_page.h"
@@ -25,7 +26,6 @@
 #include <QLineEdit>
 #include <QMessageBox>
 #include <QMimeData>
-#include <QSettings>
 #include <QStackedWidget>
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +49,7 @@ void MainWindow::open(const QString &pathOrName)
 
 void MainWindow::openLast()
 {
-    const QString last = m_settings.value(QStringLiteral("lastRun")).toString();
+    const QString last = m_remembered.value(QStringLiteral("lastRun")).toString();
     if (last.isEmpty())
         return;
     const QString runs = m_watcher.runsDirectory();
@@ -80,7 +80,7 @@ void MainWindow::openTarget(const OpenTarget &target)
             showPage(QStringLiteral("timeline")); // a bare database has no state to watch
     }
     m_list->setCurrent(target.path);
-    m_settings.setValue(QStringLiteral("lastRun"), target.path);
+    m_remembered.set(QStringLiteral("lastRun"), target.path);
     m_actions->closeRun->setEnabled(true);
     pushHistory();
 }
@@ -94,7 +94,7 @@ void MainWindow::closeRun()
     m_reader.close();
     applyRun(nullptr);
     m_actions->closeRun->setEnabled(false);
-    m_settings.remove(QStringLiteral("lastRun"));
+    m_remembered.set(QStringLiteral("lastRun"), {});
 }
 
 void MainWindow::onRunsChanged()
@@ -148,7 +148,7 @@ void MainWindow::showPage(const QString &id)
     m_stack->setCurrentWidget(page);
     for (QAction *action : m_actions->pages->actions())
         action->setChecked(action->data().toString() == id);
-    m_settings.setValue(QStringLiteral("page"), id);
+    m_remembered.set(QStringLiteral("page"), id);
     pushHistory();
 }
 
@@ -181,6 +181,15 @@ void MainWindow::go(int direction)
     pushHistory();
 }
 
+void MainWindow::inspect(const ui::InspectorContent &content)
+{
+    m_inspector->setContent(content);
+    if (m_inspectorWaits && !content.title.isEmpty()) {
+        m_inspectorWaits = false;
+        m_inspectorDock->show();
+    }
+}
+
 void MainWindow::newRun()
 {
     auto *dialog = new ui::NewRunDialog(m_watcher.runsDirectory(), this);
@@ -191,6 +200,19 @@ void MainWindow::newRun()
         showPage(QStringLiteral("live"));
     });
     dialog->open();
+}
+
+void MainWindow::resumeRun(const QString &folder)
+{
+    const Result<QString> program = ui::findCommandLine();
+    if (!program) {
+        m_status->showMessage(QString::fromStdString(program.error().text), true);
+        return;
+    }
+    const int attempt = m_run ? static_cast<int>(m_run->status.attempt) : 0;
+    m_commands->setResuming(folder);
+    m_status->showMessage(tr("The run goes on…"), false);
+    m_launcher->launch(*program, {QStringLiteral("run"), QStringLiteral("--resume"), folder}, folder, attempt);
 }
 
 void MainWindow::chooseFolder()
@@ -224,7 +246,7 @@ QList<QAction *> MainWindow::allActions() const
 {
     QList<QAction *> actions{m_actions->newRun,        m_actions->openFolder,     m_actions->openFile,
                              m_actions->closeRun,      m_commands->pauseAction(), m_commands->checkpointAction(),
-                             m_commands->stopAction(), m_commands->killAction()};
+                             m_commands->stopAction(), m_commands->killAction(),  m_commands->resumeAction()};
     actions += m_list->runActions();
     actions += m_actions->pages->actions();
     actions += QList{m_actions->back, m_actions->forward, m_actions->find, m_listDock->toggleViewAction(),

@@ -3,6 +3,7 @@
 
 #include "app/gui/open_target.h"
 #include "app/gui/pages.h"
+#include "app/gui/remembered.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
 #include "ui/monitor/run_watcher.h"
@@ -11,12 +12,12 @@
 
 class QActionGroup;
 class QLineEdit;
-class QSettings;
 class QStackedWidget;
 
 namespace shardscope::ui {
 class Inspector;
 class RunCommands;
+class RunLauncher;
 class RunListView;
 class RunStatusLine;
 class Theme;
@@ -32,7 +33,7 @@ class MainWindow : public QMainWindow
 {
     Q_OBJECT
 public:
-    MainWindow(ui::Theme &theme, QSettings &settings, const QString &runsDirectory);
+    MainWindow(ui::Theme &theme, const QSettings &settings, const QString &runsDirectory);
     ~MainWindow() override;
 
     /// A run's folder, its name, or a database.
@@ -62,7 +63,9 @@ private:
     void onRunsChanged();
     void applyRun(const run::RunSummary *run);
     void notice(RunState before, const run::RunSummary &run);
+    void inspect(const ui::InspectorContent &content);
     void newRun();
+    void resumeRun(const QString &folder);
     void chooseFolder();
     void chooseFile();
     void find();
@@ -75,11 +78,12 @@ private:
     QList<QAction *> allActions() const;
 
     ui::Theme &m_theme;
-    QSettings &m_settings;
+    Remembered m_remembered;
     ui::RecordingReader m_reader;
     ui::Selection m_selection;
     ui::RunWatcher m_watcher;
     ui::RunCommands *m_commands;
+    ui::RunLauncher *m_launcher; ///< of runs that go on; new ones have their dialog's
     std::unique_ptr<Actions> m_actions;
     Pages m_pages;
     QStackedWidget *m_stack;
@@ -101,6 +105,7 @@ private:
     std::vector<Place> m_history;
     size_t m_here = 0; ///< index into m_history
     bool m_travelling = false;
+    bool m_inspectorWaits = false; ///< hidden for want of room, not by the user: the first thing to inspect shows it
 };
 
 } // namespace shardscope::gui

@@ -5,6 +5,7 @@
 #include "ui/common/icons.h"
 #include "ui/common/inspector.h"
 #include "ui/common/theme.h"
+#include "ui/launch/run_launcher.h"
 #include "ui/monitor/live_page.h"
 #include "ui/monitor/logs_page.h"
 #include "ui/monitor/run_commands.h"
@@ -17,18 +18,18 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QScreen>
-#include <QSettings>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QToolBar>
 
 namespace shardscope::gui {
 
-MainWindow::MainWindow(ui::Theme &theme, QSettings &settings, const QString &runsDirectory)
+MainWindow::MainWindow(ui::Theme &theme, const QSettings &settings, const QString &runsDirectory)
     : m_theme(theme)
-    , m_settings(settings)
+    , m_remembered(settings)
     , m_watcher(runsDirectory)
     , m_commands(new ui::RunCommands(this))
+    , m_launcher(new ui::RunLauncher(this))
     , m_actions(std::make_unique<Actions>(this))
     , m_stack(new QStackedWidget(this))
     , m_list(new ui::RunListView(m_watcher, m_actions->newRun, this))
@@ -79,8 +80,7 @@ void MainWindow::buildPages()
                 page->setFocus(Qt::ShortcutFocusReason);
         });
         connect(page, &ui::Page::showPage, this, &MainWindow::showPage);
-        connect(page, &ui::Page::inspect, this,
-                [this](const ui::InspectorContent &content) { m_inspector->setContent(content); });
+        connect(page, &ui::Page::inspect, this, &MainWindow::inspect);
         connect(page, &ui::Page::cancelled, this, &MainWindow::closeRun);
     }
 }
@@ -98,6 +98,7 @@ void MainWindow::buildDocks()
     addDockWidget(Qt::RightDockWidgetArea, m_inspectorDock);
     m_listDock->toggleViewAction()->setShortcut(Qt::Key_F8);
     m_inspectorDock->toggleViewAction()->setShortcut(Qt::Key_F9);
+    connect(m_inspectorDock->toggleViewAction(), &QAction::triggered, this, [this] { m_inspectorWaits = false; });
     resizeDocks({m_listDock, m_inspectorDock}, {256, 240}, Qt::Horizontal);
 }
 
@@ -110,7 +111,7 @@ void MainWindow::buildMenus()
 
     QMenu *run = menuBar()->addMenu(tr("&Run"));
     run->addActions({m_commands->pauseAction(), m_commands->checkpointAction(), m_commands->stopAction(),
-                     m_commands->killAction()});
+                     m_commands->killAction(), m_commands->resumeAction()});
     run->addSeparator();
     run->addActions(m_list->runActions());
 
@@ -178,7 +179,7 @@ void MainWindow::connectParts()
         action->setChecked(m_theme.mode() == mode);
         connect(action, &QAction::triggered, this, [this, mode = mode] {
             m_theme.setMode(mode);
-            m_settings.setValue(QStringLiteral("theme"), ui::Theme::textOf(mode));
+            m_remembered.set(QStringLiteral("theme"), ui::Theme::textOf(mode));
         });
     }
     connect(m_list, &ui::RunListView::chosen, this, &MainWindow::open);
@@ -192,6 +193,15 @@ void MainWindow::connectParts()
             [this](const QString &message) { m_status->showMessage(message, false); });
     connect(m_commands, &ui::RunCommands::failed, this,
             [this](const QString &message) { m_status->showMessage(message, true); });
+    connect(m_commands, &ui::RunCommands::resumeWanted, this, &MainWindow::resumeRun);
+    connect(m_launcher, &ui::RunLauncher::started, this, [this] {
+        m_commands->setResuming({});
+        m_watcher.refresh();
+    });
+    connect(m_launcher, &ui::RunLauncher::failed, this, [this](const QString &message) {
+        m_commands->setResuming({});
+        m_status->showMessage(message, true);
+    });
     connect(&m_watcher, &ui::RunWatcher::changed, this, &MainWindow::onRunsChanged);
     const auto showCounts = [this] { m_status->setRun(m_run ? &m_run->status : nullptr, m_reader.catalog().get()); };
     connect(&m_reader, &ui::RecordingReader::opened, this, showCounts);
@@ -222,10 +232,11 @@ void MainWindow::updateLooks()
 
 void MainWindow::rememberLayout()
 {
-    m_settings.setValue(QStringLiteral("layout"), saveState());
-    m_settings.setValue(QStringLiteral("maximized"), isMaximized());
+    m_remembered.set(QStringLiteral("layout"), saveState());
+    m_remembered.set(QStringLiteral("inspectorWaits"), m_inspectorWaits);
+    m_remembered.set(QStringLiteral("maximized"), isMaximized());
     if (!isMaximized())
-        m_settings.setValue(QStringLiteral("size"), size());
+        m_remembered.set(QStringLiteral("size"), size());
 }
 
 void MainWindow::restoreLayout()
@@ -233,13 +244,15 @@ void MainWindow::restoreLayout()
     // Sizes only: positions are the compositor's on Wayland, and of a screen that may be gone elsewhere.
     const QSize available = screen()->availableSize();
     const QSize usual = QSize(1440, 900).boundedTo(available);
-    resize(m_settings.value(QStringLiteral("size"), usual).toSize().boundedTo(available));
-    const bool remembered = restoreState(m_settings.value(QStringLiteral("layout")).toByteArray());
-    if (!remembered && width() < 1400)
-        m_inspectorDock->hide(); // the page needs the room more
-    if (m_settings.value(QStringLiteral("maximized")).toBool())
+    const QSize before = m_remembered.value(QStringLiteral("size")).toSize();
+    resize((before.isValid() ? before : usual).boundedTo(available));
+    const bool remembered = restoreState(m_remembered.value(QStringLiteral("layout")).toByteArray());
+    m_inspectorWaits = remembered ? m_remembered.value(QStringLiteral("inspectorWaits")).toBool() : width() < 1400;
+    if (!remembered && m_inspectorWaits)
+        m_inspectorDock->hide(); // the page needs the room more, until there is something to show
+    if (m_remembered.value(QStringLiteral("maximized")).toBool())
         setWindowState(Qt::WindowMaximized);
-    const QString page = m_settings.value(QStringLiteral("page")).toString();
+    const QString page = m_remembered.value(QStringLiteral("page")).toString();
     showPage(m_pages.byId(page) ? page : QStringLiteral("live"));
 }
 

@@ -14,6 +14,7 @@
 #include <QElapsedTimer>
 #include <QPixmap>
 #include <QThread>
+#include <algorithm>
 #include <cstdio>
 
 namespace shardscope::gui {
@@ -48,6 +49,24 @@ static bool waitUntilSettled(const ui::Page &page)
     return true;
 }
 
+static QtMessageHandler usualHandler = nullptr;
+
+/// Leaves out what Qt says of an offscreen platform and of the locale "C", which nobody who draws a picture can act on.
+static void withoutNoise(QtMsgType type, const QMessageLogContext &context, const QString &text)
+{
+    static constexpr const char *kNoise[] = {"This plugin does not support ", "Detected locale \"C\""};
+    const bool isNoise =
+        type <= QtWarningMsg && std::any_of(std::begin(kNoise), std::end(kNoise),
+                                            [&](const char *start) { return text.startsWith(QLatin1String(start)); });
+    if (!isNoise)
+        usualHandler(type, context, text);
+}
+
+void silenceQtNoise()
+{
+    usualHandler = qInstallMessageHandler(withoutNoise);
+}
+
 int renderPage(const Arguments &arguments)
 {
     ui::Theme theme;
@@ -72,8 +91,21 @@ int renderPage(const Arguments &arguments)
     page->resize(arguments.width, arguments.height);
     page->show();
     reader.open(target->path);
+    if (target->run)
+        commands.setRun(target->path, target->run->status);
     page->setRun(target->run ? &*target->run : nullptr);
-    const bool settled = waitUntilSettled(*page);
+    bool settled = waitUntilSettled(*page);
+    if (settled && arguments.steps && page->face() == ui::Page::Face::Content) {
+        const auto [first, last] = *arguments.steps;
+        if (!page->showSteps(first, last)) {
+            delete page;
+            return complain(kWrongInput, QStringLiteral("The page %1 has none of the steps %2 to %3 to show.")
+                                             .arg(QString::fromStdString(arguments.render))
+                                             .arg(first)
+                                             .arg(last));
+        }
+        settled = waitUntilSettled(*page);
+    }
     const ui::Page::Face face = page->face();
     const QPixmap picture = page->grab();
     const QString cause = page->noticeText();

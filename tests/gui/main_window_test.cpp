@@ -4,6 +4,7 @@
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
 #include "recording_fixture.h"
+#include "ui/common/page.h"
 #include "ui/common/paths.h"
 #include "ui/common/theme.h"
 #include "ui/monitor/run_list_view.h"
@@ -11,14 +12,19 @@
 #include <QAbstractSpinBox>
 #include <QApplication>
 #include <QComboBox>
+#include <QDialog>
+#include <QDockWidget>
+#include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListView>
+#include <QLockFile>
 #include <QMenuBar>
 #include <QSettings>
 #include <QSortFilterProxyModel>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTimer>
 
 using namespace shardscope;
 
@@ -162,6 +168,50 @@ private Q_SLOTS:
         }
         QVERIFY(seen.contains(QStringLiteral("Ctrl+K")));
         QVERIFY(seen.contains(QStringLiteral("Ctrl+1")));
+    }
+
+    void aLockedSettingsFileHoldsNothingUp()
+    {
+        QLockFile lock(m_settings->fileName() + QStringLiteral(".lock"));
+        QVERIFY(lock.lock()); // as a slow disk would
+        qint64 longestMs = 0;
+        QElapsedTimer sinceLast;
+        QTimer pulse;
+        connect(&pulse, &QTimer::timeout, this, [&] { longestMs = std::max(longestMs, sinceLast.restart()); });
+        sinceLast.start();
+        pulse.start(5);
+        for (const char *page : {"logs", "live", "memory"}) {
+            m_window->showPage(QString::fromLatin1(page));
+            QTest::qWait(500);
+        }
+        action(QStringLiteral("New run…"))->trigger();
+        QTest::qWait(1000);
+        QVERIFY(!m_window->findChildren<QDialog *>().isEmpty());
+        qDeleteAll(m_window->findChildren<QDialog *>());
+        lock.unlock();
+        QVERIFY2(longestMs < 1000, qPrintable(QString::number(longestMs))); // QSettings would wait for the lock
+    }
+
+    void aSpanClickedOnASmallScreenShowsTheInspectorOnce()
+    {
+        m_window.reset();
+        QFile::remove(m_settings->fileName());
+        m_settings->clear();
+        QSettings fresh(m_folder.path() + QStringLiteral("/fresh.ini"), QSettings::IniFormat);
+        m_window = std::make_unique<gui::MainWindow>(*m_theme, fresh, runs());
+        m_window->show();
+        auto *dock = m_window->findChild<QDockWidget *>(QStringLiteral("inspector"));
+        if (dock->isVisible())
+            QSKIP("this screen has room for the inspector from the start");
+        const auto inspectSomething = [this] {
+            const auto pages = m_window->findChildren<ui::Page *>();
+            Q_EMIT pages.first()->inspect({QStringLiteral("a span"), {}, {}});
+        };
+        inspectSomething();
+        QVERIFY(dock->isVisible());
+        dock->close();
+        inspectSomething();
+        QVERIFY(!dock->isVisible()); // the user closed it
     }
 
     void fitsASmallScreen()

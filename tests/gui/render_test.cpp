@@ -69,8 +69,34 @@ TEST_F(Render, DrawsEachPageInTheWantedSize)
         const Outcome outcome = shardscopeWith(quoted("a run") + " --render " + page + " --out " + quoted("x.png") +
                                                " --size 900x600 --scale 1.5 --theme dark");
         ASSERT_EQ(outcome.exitCode, 0) << page << ": " << outcome.output;
+        EXPECT_EQ(outcome.output, "") << page; // nothing of Qt's that nobody can act on
         EXPECT_EQ(sizeOfPng(m_folder.path() / "x.png"), (std::pair{1350, 900})) << page;
         std::filesystem::remove(m_folder.path() / "x.png");
+    }
+}
+
+TEST_F(Render, DrawsTheWantedSteps)
+{
+    const auto picture = [this](const std::string &options) {
+        const Outcome outcome =
+            shardscopeWith(quoted("a run") + options + " --out " + quoted("x.png") + " --size 900x600");
+        EXPECT_EQ(outcome.exitCode, 0) << options << ": " << outcome.output;
+        std::ifstream file(m_folder.path() / "x.png", std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    for (const std::string page : {" --render live", " --render timeline", " --render memory"}) {
+        const std::string all = picture(page);
+        EXPECT_TRUE(all == picture(page)) << page << ": two pictures of the same differ";
+        EXPECT_FALSE(all == picture(page + " --range 1..2")) << page;
+    }
+    const Outcome none =
+        shardscopeWith(quoted("a run") + " --render timeline --range 900..901 --out " + quoted("y.png"));
+    EXPECT_EQ(none.exitCode, 2);
+    EXPECT_NE(none.output.find("none of the steps 900 to 901"), std::string::npos) << none.output;
+    for (const char *wrong : {"a..b", "5..3", "1..", "-1..2", "1..2x"}) {
+        const Outcome outcome =
+            shardscopeWith(quoted("a run") + " --render live --out x.png --range=" + std::string(wrong));
+        EXPECT_EQ(outcome.exitCode, 2) << wrong;
     }
 }
 

@@ -196,6 +196,17 @@ keys ctrl+1
 sleep 2
 take 11-stopped
 
+say "resume"
+stopped_at=$(step_of "$first")
+keys ctrl+shift+g
+until_true 60 "$name going on" is_state "$first" running
+[ -d "$first/attempt-2" ] || fail "$first has no second attempt"
+until_true 60 "steps after those of the first attempt" past_step "$first" $((stopped_at + 3))
+sleep 2
+take 12-resumed
+keys ctrl+shift+s
+until_true 30 "$name done again" is_state "$first" "done"
+
 say "another run from a terminal; the window closes and it goes on"
 second="$runs/from a terminal"
 "$bin/shardscope-cli" run --preset tiny --data "$work/my texts" --ranks 2 --device cpu --steps 100000 --out "$second" \
@@ -204,7 +215,7 @@ second_pid=$!
 started+=($second_pid)
 until_true 40 "steps of the second run" past_step "$second" 2
 sleep 2
-take 12-two-runs
+take 13-two-runs
 focus "$name"
 keys ctrl+q
 window_gone() { ! alive "$window_pid"; }
@@ -220,11 +231,11 @@ open_window window-again
 until_true 15 "the last run ($name) in the window that was opened again" has_window "$name"
 focus "$name"
 sleep 3
-take 13-reopened
+take 14-reopened
 page_is live || fail "the page that was open last is not open again"
 keys ctrl+2
 sleep 2
-take 14-reopened-timeline
+take 15-reopened-timeline
 keys ctrl+q
 until_true 10 "the window closed by Ctrl+Q" window_gone
 wait "$window_pid" || fail "the window ended with exit code $? after Ctrl+Q"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/config/registry.h"
+#include "core/run/run_status.h"
 #include "core/shapes/known_models.h"
+#include "ui/common/paths.h"
 #include "ui/launch/command_line.h"
 #include "ui/launch/field.h"
 #include "ui/launch/launch_check.h"
@@ -9,6 +11,7 @@
 #include "ui/launch/run_launcher.h"
 
 #include <QComboBox>
+#include <QDir>
 #include <QFile>
 #include <QLabel>
 #include <QLineEdit>
@@ -172,6 +175,28 @@ private Q_SLOTS:
         QFile sid(run + QStringLiteral("/sid"));
         QVERIFY(sid.open(QIODevice::ReadOnly));
         QVERIFY(sid.readAll().trimmed().toLongLong() != getsid(0)); // a closed terminal does not reach it
+    }
+
+    void launcherWaitsForTheNextAttempt()
+    {
+        QTemporaryDir folder;
+        qputenv("XDG_CACHE_HOME", folder.path().toLocal8Bit());
+        const QString run = folder.path() + QStringLiteral("/the run");
+        QVERIFY(QDir().mkpath(run));
+        run::RunStatus status;
+        status.state = RunState::Done;
+        status.attempt = 1;
+        QVERIFY(run::writeStatus(run::RunFolder(toPath(run)), status).has_value());
+        RunLauncher launcher;
+        QSignalSpy started(&launcher, &RunLauncher::started);
+        const QString go = folder.path() + QStringLiteral("/go");
+        launcher.launch(script(folder,
+                               "while [ ! -e \"$2\" ]; do sleep 0.05; done; sed -i 's/\"attempt\":1/\"attempt\":2/' "
+                               "\"$1/state.json\"; sleep 1"),
+                        {run, go}, run, 1);
+        QVERIFY(!started.wait(600)); // the run is there, but it is the old attempt
+        QVERIFY(QFile(go).open(QIODevice::WriteOnly));
+        QVERIFY(started.wait());
     }
 
     void launcherRepeatsWhatTheCommandLineSays()

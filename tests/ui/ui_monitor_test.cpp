@@ -6,6 +6,7 @@
 #include "profiler/store/writer.h"
 #include "recording_fixture.h"
 #include "ui/common/chart.h"
+#include "ui/common/chart_markers.h"
 #include "ui/common/colors.h"
 #include "ui/common/paths.h"
 #include "ui/common/recording_reader.h"
@@ -13,6 +14,7 @@
 #include "ui/common/theme.h"
 #include "ui/monitor/events_model.h"
 #include "ui/monitor/failure_card.h"
+#include "ui/monitor/live_charts.h"
 #include "ui/monitor/live_data.h"
 #include "ui/monitor/live_page.h"
 #include "ui/monitor/live_series.h"
@@ -422,6 +424,66 @@ private Q_SLOTS:
         commands.reset();
         QVERIFY2(closing.elapsed() < 5000, qPrintable(QString::number(closing.elapsed())));
         QThreadPool::globalInstance()->setMaxThreadCount(QThread::idealThreadCount());
+    }
+
+    void resumeKnowsFromWhere()
+    {
+        QWidget window;
+        RunCommands commands(&window);
+        QSignalSpy wanted(&commands, &RunCommands::resumeWanted);
+        QAction *resume = commands.resumeAction();
+        run::RunStatus status;
+        status.state = RunState::Running;
+        status.step = 40;
+        status.steps = 100;
+        commands.setRun(QStringLiteral("/runs/a"), status);
+        QVERIFY(!resume->isEnabled());
+        status.state = RunState::Failed;
+        commands.setRun(QStringLiteral("/runs/a"), status);
+        QVERIFY(!resume->isEnabled());
+        QVERIFY(resume->toolTip().contains(QLatin1String("no checkpoint")));
+        status.checkpointStep = 25; // told after the state
+        commands.setRun(QStringLiteral("/runs/a"), status);
+        QVERIFY(resume->isEnabled());
+        QVERIFY(resume->toolTip().contains(QLatin1String("step 25")));
+        resume->trigger();
+        QCOMPARE(wanted.count(), 1);
+        QCOMPARE(wanted[0][0].toString(), QStringLiteral("/runs/a"));
+        commands.setResuming(QStringLiteral("/runs/a"));
+        QVERIFY(!resume->isEnabled()); // not twice
+        commands.setResuming({});
+        status.state = RunState::Done;
+        commands.setRun(QStringLiteral("/runs/a"), status);
+        QVERIFY(resume->isEnabled()); // stopped before its end
+        status.step = 100;
+        commands.setRun(QStringLiteral("/runs/a"), status);
+        QVERIFY(!resume->isEnabled());
+        QVERIFY(resume->toolTip().contains(QLatin1String("All of its 100 steps")));
+    }
+
+    void markersTellWhatWasDoneOnce()
+    {
+        Selection selection;
+        LiveCharts charts(selection);
+        const auto event = [](double seconds, EventKind kind, const char *text) {
+            store::EventInfo info;
+            info.timeNs = static_cast<int64_t>(seconds * 1e9);
+            info.kind = kind;
+            info.text = text;
+            return info;
+        };
+        charts.setEvents(
+            {event(10, EventKind::Command, "pause"), event(10.1, EventKind::Command, "Paused after step 15"),
+             event(11, EventKind::Command, "unpause"), event(11.1, EventKind::Command, "Going on after step 15"),
+             event(12, EventKind::Command, "stop"),
+             event(12.4, EventKind::Checkpoint, "Checkpoint of step 19 in 60.9 ms"),
+             event(12.5, EventKind::Checkpoint, "checkpoint of step 19"),
+             event(30, EventKind::Checkpoint, "checkpoint of step 29")});
+        QStringList names;
+        for (const auto &[x, name] : charts.findChild<Chart *>()->markers().markers())
+            names << name;
+        QCOMPARE(names, (QStringList{QStringLiteral("Pause"), QStringLiteral("Unpause"), QStringLiteral("Stop"),
+                                     QStringLiteral("Checkpoint"), QStringLiteral("Checkpoint")}));
     }
 
     void aFailedRunIsShownWithoutItsRecording()

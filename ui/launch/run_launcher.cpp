@@ -3,6 +3,7 @@
 
 #include "core/run/process_identity.h"
 #include "core/run/run_folder.h"
+#include "core/run/run_status.h"
 #include "ui/common/background.h"
 #include "ui/common/paths.h"
 
@@ -46,12 +47,13 @@ struct RunLauncher::Child
     QString error; ///< empty: it runs
 };
 
-void RunLauncher::launch(const QString &program, const QStringList &arguments, const QString &runFolder)
+void RunLauncher::launch(const QString &program, const QStringList &arguments, const QString &runFolder, int attempt)
 {
     const QString folder =
         QStandardPaths::writableLocation(QStandardPaths::GenericCacheLocation) + QStringLiteral("/shardscope/launches");
     m_output = folder + u'/' + QFileInfo(runFolder).fileName() + QStringLiteral(".log");
     m_runFolder = runFolder;
+    m_attempt = attempt;
     m_launching = true;
     inBackground(
         this, [=, output = m_output] { return start(program, arguments, output); },
@@ -87,27 +89,36 @@ RunLauncher::Child RunLauncher::start(const QString &program, const QStringList 
 /// What a look at the disk and the process table tells.
 struct LaunchState
 {
-    bool folderThere = false;
+    bool runThere = false;
     bool processThere = false;
     QString output;
 };
+
+/// state.json of a later attempt than the one before the launch.
+static bool hasBegun(const run::RunFolder &folder, int attemptBefore)
+{
+    if (attemptBefore == 0)
+        return QFileInfo::exists(fromPath(folder.stateFile()));
+    const Result<run::RunStatus> status = run::readStatus(folder);
+    return status && status->attempt > attemptBefore;
+}
 
 void RunLauncher::look()
 {
     m_timer.stop();
     inBackground(
         this,
-        [folder = m_runFolder, pid = m_pid, output = m_output] {
+        [folder = m_runFolder, attempt = m_attempt, pid = m_pid, output = m_output] {
             LaunchState state;
             state.processThere = run::processStartTicks(pid).has_value(); // before the folder: it may end just after
-            state.folderThere = QFileInfo::exists(fromPath(run::RunFolder(toPath(folder)).stateFile()));
+            state.runThere = hasBegun(run::RunFolder(toPath(folder)), attempt);
             QFile file(output);
-            if (!state.folderThere && !state.processThere && file.open(QIODevice::ReadOnly))
+            if (!state.runThere && !state.processThere && file.open(QIODevice::ReadOnly))
                 state.output = QString::fromUtf8(file.read(16 * 1024)).trimmed();
             return state;
         },
         [this](const LaunchState &state) {
-            if (state.folderThere) {
+            if (state.runThere) {
                 const QString folder = m_runFolder;
                 end();
                 Q_EMIT started(folder);

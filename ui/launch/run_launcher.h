@@ -21,8 +21,9 @@ class RunLauncher : public QObject
 public:
     explicit RunLauncher(QObject *parent = nullptr);
 
-    /// One launch at a time. arguments as runArguments() makes them.
-    void launch(const QString &program, const QStringList &arguments, const QString &runFolder);
+    /// One launch at a time. arguments as runArguments() makes them, or those that resume a run: then attempt is the
+    /// one it had, and it has started when there is a later one.
+    void launch(const QString &program, const QStringList &arguments, const QString &runFolder, int attempt = 0);
     bool isLaunching() const { return m_launching; }
 
 Q_SIGNALS:
@@ -38,7 +39,8 @@ private:
 
     QTimer m_timer;
     QString m_runFolder;
-    QString m_output; ///< where the command line's words go until there is a run
+    QString m_output;  ///< where the command line's words go until there is a run
+    int m_attempt = 0; ///< before this launch; 0: there was no run
     qint64 m_pid = 0;
     bool m_launching = false;
 };

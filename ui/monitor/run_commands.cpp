@@ -64,6 +64,7 @@ RunCommands::RunCommands(QWidget *window)
     , m_checkpoint(new QAction(tr("&Checkpoint now"), this))
     , m_stop(new QAction(tr("&Stop"), this))
     , m_kill(new QAction(tr("&Kill…"), this))
+    , m_resume(new QAction(tr("&Resume"), this))
     , m_connections(std::make_shared<Connections>())
 {
     m_threads.setMaxThreadCount(kThreads);
@@ -79,6 +80,8 @@ RunCommands::RunCommands(QWidget *window)
     connect(m_checkpoint, &QAction::triggered, this, [this] { send(RequestKind::Checkpoint); });
     connect(m_stop, &QAction::triggered, this, [this] { send(RequestKind::Stop); });
     connect(m_kill, &QAction::triggered, this, &RunCommands::confirmAndKill);
+    m_resume->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_G);
+    connect(m_resume, &QAction::triggered, this, [this] { Q_EMIT resumeWanted(m_folder); });
     updateLooks();
     updateEnabled();
 }
@@ -91,6 +94,10 @@ RunCommands::~RunCommands()
 
 void RunCommands::setRun(const QString &folder, const run::RunStatus &status)
 {
+    m_step = status.step;
+    m_steps = status.steps;
+    m_checkpointStep = status.checkpointStep;
+    updateResume();
     if (folder == m_folder && status.state == m_state)
         return;
     m_folder = folder;
@@ -110,6 +117,7 @@ void RunCommands::updateLooks()
     m_checkpoint->setIcon(icon(QStringLiteral("document-save"), palette));
     m_stop->setIcon(icon(QStringLiteral("media-playback-stop"), palette));
     m_kill->setIcon(icon(QStringLiteral("process-stop"), palette));
+    m_resume->setIcon(icon(QStringLiteral("media-playback-start"), palette));
 }
 
 void RunCommands::updateEnabled()
@@ -122,6 +130,32 @@ void RunCommands::updateEnabled()
     m_checkpoint->setEnabled(steps && !waits(RequestKind::Checkpoint));
     m_stop->setEnabled(live && m_state != RunState::Stopping && !waits(RequestKind::Stop));
     m_kill->setEnabled(live && !waits(RequestKind::StopNow));
+    updateResume();
+}
+
+void RunCommands::setResuming(const QString &folder)
+{
+    m_resuming = folder;
+    updateResume();
+}
+
+void RunCommands::updateResume()
+{
+    const bool ended = m_state == RunState::Done || m_state == RunState::Failed || m_state == RunState::Lost;
+    const bool complete = m_state == RunState::Done && m_step && m_steps && *m_step >= *m_steps;
+    const bool possible = !m_folder.isEmpty() && ended && !complete && m_checkpointStep.has_value();
+    m_resume->setEnabled(possible && m_resuming.isEmpty());
+    const QString keys = m_resume->shortcut().toString(QKeySequence::NativeText);
+    if (possible)
+        m_resume->setToolTip(tr("Go on from the checkpoint of step %1 in a new attempt, with the same settings (%2)")
+                                 .arg(*m_checkpointStep)
+                                 .arg(keys));
+    else if (m_folder.isEmpty() || !ended)
+        m_resume->setToolTip(tr("For a run that has ended (%1)").arg(keys));
+    else if (complete)
+        m_resume->setToolTip(tr("All of its %1 steps are done").arg(*m_steps));
+    else
+        m_resume->setToolTip(tr("The run has left no checkpoint to go on from"));
 }
 
 void RunCommands::send(RequestKind kind)

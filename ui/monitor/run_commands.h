@@ -9,6 +9,7 @@
 #include <QString>
 #include <QThreadPool>
 #include <memory>
+#include <optional>
 #include <set>
 
 class QAction;
@@ -19,8 +20,8 @@ struct RunStatus;
 
 namespace shardscope::ui {
 
-/// Pause, Unpause, Checkpoint, Stop and Kill for the run that is open, as actions that know when they make sense. A
-/// command goes over the run's control socket on a thread of its own; its answer comes when it is in force. The
+/// Pause, Unpause, Checkpoint, Stop, Kill and Resume for the run that is open, as actions that know when they make
+/// sense. A command goes over the run's control socket on a thread of its own; its answer comes when it is in force. The
 /// destructor lets go of commands that still wait: their runs have got them.
 class RunCommands : public QObject
 {
@@ -36,6 +37,10 @@ public:
     QAction *checkpointAction() const { return m_checkpoint; }
     QAction *stopAction() const { return m_stop; }
     QAction *killAction() const { return m_kill; }
+    /// Enabled for a run that has ended before its last step and has a checkpoint; its tool tip says which, or why not.
+    QAction *resumeAction() const { return m_resume; }
+    /// The run that is being started again; empty: none.
+    void setResuming(const QString &folder);
     /// Pause's icon and text follow the state and the theme.
     void updateLooks();
 
@@ -43,6 +48,8 @@ Q_SIGNALS:
     /// A sentence for the status bar: "Checkpoint of step 20 was written."
     void finished(const QString &message);
     void failed(const QString &message);
+    /// Somebody else starts the new attempt: the socket of a run that has ended is gone.
+    void resumeWanted(const QString &folder);
 
 private:
     class Connections;
@@ -50,6 +57,7 @@ private:
     void send(control::RequestKind kind);
     void confirmAndKill();
     void updateEnabled();
+    void updateResume();
     void onReply(const QString &folder, control::RequestKind kind, const Result<nlohmann::json> &reply);
 
     QWidget *m_window;
@@ -57,8 +65,11 @@ private:
     QAction *m_checkpoint;
     QAction *m_stop;
     QAction *m_kill;
+    QAction *m_resume;
     QString m_folder;
+    QString m_resuming;
     RunState m_state = RunState::Done;
+    std::optional<int64_t> m_step, m_steps, m_checkpointStep;
     std::set<std::pair<QString, control::RequestKind>> m_waiting; ///< for an answer
     std::shared_ptr<Connections> m_connections;                   ///< of the threads that wait
     QThreadPool m_threads; ///< not Qt's pool: a hung run would fill that, and Kill would wait behind Stop

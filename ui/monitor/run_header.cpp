@@ -51,13 +51,17 @@ RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(4);
     layout->addLayout(texts, 1);
-    for (QAction *action :
-         {commands.pauseAction(), commands.checkpointAction(), commands.stopAction(), commands.killAction()}) {
+    const auto addButton = [&](QAction *action) {
         auto *button = new QToolButton(this);
         button->setDefaultAction(action);
         button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
         layout->addWidget(button, 0, Qt::AlignTop);
-    }
+        return button;
+    };
+    for (QAction *action :
+         {commands.pauseAction(), commands.checkpointAction(), commands.stopAction(), commands.killAction()})
+        m_whileLive << addButton(action);
+    m_resume = addButton(commands.resumeAction());
 }
 
 static QString textAt(const nlohmann::json &json, const char *section, const char *key)
@@ -103,6 +107,10 @@ void RunHeader::setRun(const run::RunSummary &run)
         state = tr("%1, attempt %2").arg(state).arg(run.status.attempt);
     m_state->setText(run.problem.empty() ? state : QString::fromStdString(run.problem));
     m_runState = run.status.state;
+    const bool ended = m_runState == RunState::Done || m_runState == RunState::Failed || m_runState == RunState::Lost;
+    for (QToolButton *button : std::as_const(m_whileLive))
+        button->setVisible(!ended);
+    m_resume->setVisible(ended);
     showState();
     const QString folder = fromPath(run.folder.root());
     if (folder != m_folder) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 class QLabel;
+class QToolButton;
 
 namespace shardscope::ui {
 
@@ -32,6 +33,8 @@ private:
     QLabel *m_icon;
     QLabel *m_state;
     QLabel *m_asked;
+    QList<QToolButton *> m_whileLive; ///< those that a run that has ended does not need
+    QToolButton *m_resume;
     RunState m_runState = RunState::Queued;
     QString m_folder;
 };

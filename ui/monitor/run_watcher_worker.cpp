@@ -90,16 +90,19 @@ void RunWatcherWorker::tick()
     const int64_t now = realtimeNs();
     RunList runs = m_runs;
     for (run::RunSummary &summary : runs) {
-        if (summary.status.live() || m_visible.contains(fromPath(summary.folder.root())))
-            summary = run::summarize(summary.folder, now);
+        if (!summary.status.live() && !m_visible.contains(fromPath(summary.folder.root())))
+            continue;
+        const std::string name = std::move(summary.name); // the directory's, where the run lies elsewhere
+        summary = run::summarize(summary.folder, now);
+        summary.name = name;
     }
     publish(std::move(runs));
 }
 
 static bool same(const run::RunSummary &a, const run::RunSummary &b)
 {
-    return a.folder.root() == b.folder.root() && a.problem == b.problem && a.notes.shownName == b.notes.shownName &&
-           run::toJson(a.status) == run::toJson(b.status);
+    return a.folder.root() == b.folder.root() && a.name == b.name && a.problem == b.problem &&
+           a.notes.shownName == b.notes.shownName && run::toJson(a.status) == run::toJson(b.status);
 }
 
 void RunWatcherWorker::publish(RunList runs)
