@@ -90,7 +90,7 @@ ActivationOffload::~ActivationOffload()
         m_engine.observer().memoryHeld({observe::MemoryPlace::Pinned, {}, 0, -bytes});
 }
 
-static int64_t bytesOf(const at::Tensor &tensor)
+static int64_t denseBytes(const at::Tensor &tensor)
 {
     return tensor.numel() * tensor.element_size();
 }
@@ -111,7 +111,7 @@ void ActivationOffload::store(observe::UnitIndex unit, std::span<at::Tensor *con
         TORCH_CHECK(tensor.is_non_overlapping_and_dense(), "only dense tensors can be offloaded");
         stored.options = tensor.options();
         stored.places.push_back({i, stored.bytes, tensor.sizes().vec(), tensor.strides().vec()});
-        stored.bytes += aligned(bytesOf(tensor));
+        stored.bytes += aligned(denseBytes(tensor));
     }
     const observe::SpanScope span(
         m_engine.observer(), {"offload activations", SpanCategory::Copy, m_engine.forwardPhase(), unit, stored.bytes});
@@ -119,7 +119,7 @@ void ActivationOffload::store(observe::UnitIndex unit, std::span<at::Tensor *con
     m_stream->followComputation();
     for (const Place &place : stored.places) {
         at::Tensor &tensor = *tensors[place.index];
-        m_stream->copy(stored.buffer.memory.data() + place.offsetBytes, tensor.const_data_ptr(), bytesOf(tensor),
+        m_stream->copy(stored.buffer.memory.data() + place.offsetBytes, tensor.const_data_ptr(), denseBytes(tensor),
                        cudaMemcpyDeviceToHost);
         m_leaving.tensors.push_back(std::exchange(tensor, at::Tensor()));
     }
@@ -149,7 +149,7 @@ void ActivationOffload::fetch(observe::UnitIndex unit)
     m_stream->followComputation();
     for (size_t i = 0; i < stored.places.size(); ++i)
         m_stream->copy(stored.fetched[i].mutable_data_ptr(), stored.buffer.memory.data() + stored.places[i].offsetBytes,
-                       bytesOf(stored.fetched[i]), cudaMemcpyHostToDevice);
+                       denseBytes(stored.fetched[i]), cudaMemcpyHostToDevice);
     stored.isBack = m_stream->now();
 }
 
