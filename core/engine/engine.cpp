@@ -180,6 +180,12 @@ bool Engine::trains(observe::UnitIndex unit) const
     return std::ranges::any_of(unitAt(unit).buckets, [&](size_t bucket) { return !m_buckets[bucket].frozen; });
 }
 
+observe::UnitIndex Engine::firstTrained() const
+{
+    const auto found = std::ranges::find_if(m_units, [this](const Unit &unit) { return trains(unit.index); });
+    return found == m_units.end() ? static_cast<observe::UnitIndex>(m_units.size()) : found->index;
+}
+
 std::vector<observe::UnitInfo> Engine::unitInfos() const
 {
     size_t count = m_units.size();

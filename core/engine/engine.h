@@ -72,6 +72,8 @@ public:
     const shapes::UnitSettings &settings(observe::UnitIndex unit) const { return unitAt(unit).settings; }
     /// Whether any of the unit's parameters is trained.
     bool trains(observe::UnitIndex unit) const;
+    /// The first unit with a parameter that is trained: no gradient is wanted before it.
+    observe::UnitIndex firstTrained() const;
     /// In the order of the units; a unit that is one bucket has the bucket's index.
     const std::vector<Bucket> &buckets() const { return m_buckets; }
     /// Units in the order of the forward pass, then buckets that a rule sets apart, with their unit as parent. The
@@ -145,8 +147,8 @@ public:
     void stateRestored(int64_t optimizerSteps);
 
     /// The caller uses these parameters of an acquired unit until endPart(): gathers those of them that are wrapped.
-    void beginPart(observe::UnitIndex unit, size_t first, size_t count, Phase phase);
-    void endPart(observe::UnitIndex unit, size_t first, size_t count);
+    void beginPart(observe::UnitIndex unit, std::span<const size_t> parameters, Phase phase);
+    void endPart(observe::UnitIndex unit, std::span<const size_t> parameters);
 
 private:
     Unit &unitAt(observe::UnitIndex unit) { return m_units[static_cast<size_t>(unit)]; }
@@ -210,23 +212,21 @@ private:
 class PartScope
 {
 public:
-    PartScope(Engine &engine, observe::UnitIndex unit, size_t first, size_t count, Phase phase)
+    PartScope(Engine &engine, observe::UnitIndex unit, std::span<const size_t> parameters, Phase phase)
         : m_engine(engine)
         , m_unit(unit)
-        , m_first(first)
-        , m_count(count)
+        , m_parameters(parameters)
     {
-        engine.beginPart(unit, first, count, phase);
+        engine.beginPart(unit, parameters, phase);
     }
-    ~PartScope() { m_engine.endPart(m_unit, m_first, m_count); }
+    ~PartScope() { m_engine.endPart(m_unit, m_parameters); }
     PartScope(const PartScope &) = delete;
     PartScope &operator=(const PartScope &) = delete;
 
 private:
     Engine &m_engine;
     observe::UnitIndex m_unit;
-    size_t m_first;
-    size_t m_count;
+    std::span<const size_t> m_parameters;
 };
 
 } // namespace shardscope::engine

@@ -156,9 +156,9 @@ void Engine::release(observe::UnitIndex index, bool needAgain)
     m_gatherAfter.clear();
 }
 
-void Engine::beginPart(observe::UnitIndex index, size_t first, size_t count, Phase phase)
+void Engine::beginPart(observe::UnitIndex index, std::span<const size_t> parameters, Phase phase)
 {
-    for (size_t parameter = first; parameter < first + count; ++parameter) {
+    for (const size_t parameter : parameters) {
         Bucket &bucket = bucketOf(index, parameter);
         if (!bucket.wrapped)
             continue;
@@ -167,9 +167,9 @@ void Engine::beginPart(observe::UnitIndex index, size_t first, size_t count, Pha
     }
 }
 
-void Engine::endPart(observe::UnitIndex index, size_t first, size_t count)
+void Engine::endPart(observe::UnitIndex index, std::span<const size_t> parameters)
 {
-    for (size_t parameter = first; parameter < first + count; ++parameter) {
+    for (const size_t parameter : parameters) {
         Bucket &bucket = bucketOf(index, parameter);
         const bool keepsToEnd = m_pass == PassKind::Train && !bucket.settings.reshardsAfterForward();
         if (bucket.wrapped && !keepsToEnd)

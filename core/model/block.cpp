@@ -58,9 +58,7 @@ Stream Block::forward(const PassShape &pass, const Stream &in, Recompute recompu
     const at::Tensor y_MC = work.temporary({rows, hidden});
     // The first block's input is the embedding's output itself.
     saved.input_MC = in.delta_MC.defined() ? work.kept({rows, hidden}) : in.residual_MC;
-    ops::rmsNorm(y_MC, saved.rstd1_M, in.delta_MC.defined() ? saved.input_MC : at::Tensor(), in.residual_MC,
-                 in.delta_MC, m_engine.parameter(m_unit, Parameters::attentionNorm), pass.model->normEps);
-    const at::Tensor attended_MC = attentionForward(run, y_MC, saved);
+    const at::Tensor attended_MC = attentionPart(run, in, y_MC, saved);
     feedForward(run, y_MC, attended_MC, saved);
     const Stream out{saved.middle_MC, attended_MC};
     saved.dropRecomputed();
@@ -76,9 +74,16 @@ void Block::recompute(const PassShape &pass, BlockSaved &saved) const
     const Workspace work(m_engine, m_unit, false);
     saved.rstd1_M = work.temporaryFp32({pass.rows()});
     const at::Tensor y_MC = work.temporary({pass.rows(), pass.model->hidden});
-    ops::rmsNorm(y_MC, saved.rstd1_M, {}, saved.input_MC, {}, m_engine.parameter(m_unit, Parameters::attentionNorm),
-                 pass.model->normEps);
-    feedForward(run, y_MC, attentionForward(run, y_MC, saved), saved);
+    feedForward(run, y_MC, attentionPart(run, {saved.input_MC, {}}, y_MC, saved), saved);
+}
+
+/// The norm and attention. Where the stream has a delta, saved.input_MC receives the sum.
+at::Tensor Block::attentionPart(const Run &run, const Stream &in, const at::Tensor &y_MC, BlockSaved &saved) const
+{
+    const engine::PartScope part(m_engine, m_unit, m_ofAttention, run.phase);
+    ops::rmsNorm(y_MC, saved.rstd1_M, in.delta_MC.defined() ? saved.input_MC : at::Tensor(), in.residual_MC,
+                 in.delta_MC, m_engine.parameter(m_unit, Parameters::attentionNorm), run.pass.model->normEps);
+    return attentionForward(run, y_MC, saved);
 }
 
 /// The output projection of attention; attention itself only where saved lacks it.
@@ -111,6 +116,7 @@ at::Tensor Block::attentionForward(const Run &run, const at::Tensor &y_MC, Block
 /// y_MC is scratch. attended_MC becomes the block's delta, except in a recomputation, where nothing needs that.
 void Block::feedForward(const Run &run, const at::Tensor &y_MC, const at::Tensor &attended_MC, BlockSaved &saved) const
 {
+    const engine::PartScope part(m_engine, m_unit, m_ofFeedForward, run.phase);
     const Workspace work(m_engine, m_unit, run.keepsAll);
     const shapes::ModelShape &model = *run.pass.model;
     const int64_t rows = run.pass.rows();
@@ -152,6 +158,7 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
 {
     const observe::SpanScope span(m_engine.observer(),
                                   {"feed_forward", SpanCategory::Compute, Phase::Backward, m_unit});
+    const engine::PartScope part(m_engine, m_unit, m_ofFeedForward, Phase::Backward);
     const Workspace work(m_engine, m_unit, false);
     const shapes::ModelShape &model = *pass.model;
     const at::Tensor norm_C = m_engine.parameter(m_unit, Parameters::feedForwardNorm);
@@ -179,6 +186,7 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
 void Block::attentionBackward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const
 {
     const observe::SpanScope span(m_engine.observer(), {"attention", SpanCategory::Compute, Phase::Backward, m_unit});
+    const engine::PartScope part(m_engine, m_unit, m_ofAttention, Phase::Backward);
     const Workspace work(m_engine, m_unit, false);
     const kernels::QkvLayout layout = pass.qkvLayout();
     const at::Tensor norm_C = m_engine.parameter(m_unit, Parameters::attentionNorm);

@@ -77,6 +77,8 @@ public:
         : m_engine(engine)
         , m_unit(unit)
         , m_at(parameters)
+        , m_ofAttention(parameters.ofAttention())
+        , m_ofFeedForward(parameters.ofFeedForward())
         , m_attention(attention)
     {
     }
@@ -97,6 +99,7 @@ private:
         bool keepsAttention = false;
         bool keepsAll = false;
     };
+    at::Tensor attentionPart(const Run &run, const Stream &in, const at::Tensor &y_MC, BlockSaved &saved) const;
     at::Tensor attentionForward(const Run &run, const at::Tensor &y_MC, BlockSaved &saved) const;
     void feedForward(const Run &run, const at::Tensor &y_MC, const at::Tensor &attended_MC, BlockSaved &saved) const;
     void feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const;
@@ -108,6 +111,8 @@ private:
     engine::Engine &m_engine;
     observe::UnitIndex m_unit;
     shapes::BlockParameters m_at; ///< indices of the unit's parameters
+    std::vector<size_t> m_ofAttention;
+    std::vector<size_t> m_ofFeedForward;
     Attention m_attention;
 };
 

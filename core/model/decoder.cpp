@@ -137,16 +137,19 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
             m_engine->acquire(block.unit(), m_engine->forwardPhase(), {m_headUnit, m_embedding});
         else
             m_engine->acquire(block.unit(), m_engine->forwardPhase(), {block.unit() + 1});
+        const bool keeps = pass.keepsForBackward && block.unit() >= m_engine->firstTrained();
+        PassShape own = pass;
+        own.keepsForBackward = keeps;
         {
             const observe::SpanScope span(observer,
                                           {"forward", SpanCategory::Compute, m_engine->forwardPhase(), block.unit()});
-            stream = block.forward(pass, stream, m_engine->settings(block.unit()).recompute, saved[i]);
+            stream = block.forward(own, stream, m_engine->settings(block.unit()).recompute, saved[i]);
         }
         // The last block's backward is the next that blocks do, so its parameters stay.
-        m_engine->release(block.unit(), isLast && pass.keepsForBackward);
+        m_engine->release(block.unit(), isLast && keeps);
         if (m_offload)
             m_offload->finishStore(); // of the block before
-        if (!pass.keepsForBackward)
+        if (!keeps)
             saved[i] = {};
         else if (!isLast && m_engine->settings(block.unit()).activationOffload)
             offload().store(block.unit(), saved[i].matrices()); // the last one's are needed at once
@@ -181,15 +184,17 @@ void Decoder::backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const
                             std::vector<BlockSaved> &saved)
 {
     observe::Observer &observer = m_engine->observer();
-    for (size_t i = m_blocks.size(); i-- > 0;) {
+    const observe::UnitIndex first = m_engine->firstTrained();
+    for (size_t i = m_blocks.size(); i-- > 0 && m_blocks[i].unit() >= first;) {
         const Block &block = m_blocks[i];
-        if (i > 0)
+        const bool goesOn = i > 0 && m_blocks[i - 1].unit() >= first;
+        if (goesOn)
             m_engine->acquire(block.unit(), Phase::Backward, {block.unit() - 1});
         else
             m_engine->acquire(block.unit(), Phase::Backward);
         if (m_offload) {
             m_offload->wait(block.unit(), saved[i].matrices());
-            if (i > 0)
+            if (goesOn)
                 m_offload->fetch(m_blocks[i - 1].unit());
         }
         block.recompute(pass, saved[i]);
@@ -201,7 +206,7 @@ void Decoder::backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const
         m_engine->reduce(block.unit());
         observer.sampleMemory();
     }
-    {
+    if (first == m_embedding) {
         // Needs no parameters. Where tied, this is the weight's last use, and the gradient of the head is there
         // already.
         const observe::SpanScope span(observer, {"backward", SpanCategory::Compute, Phase::Backward, m_embedding});

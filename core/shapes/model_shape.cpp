@@ -86,6 +86,22 @@ BlockParameters::BlockParameters(const ModelShape &shape)
     }
 }
 
+static std::vector<size_t> present(std::vector<size_t> indices)
+{
+    std::erase(indices, BlockParameters::kAbsent);
+    return indices;
+}
+
+std::vector<size_t> BlockParameters::ofAttention() const
+{
+    return present({attentionNorm, q, k, v, o, qBias, kBias, vBias, oBias, qNorm, kNorm});
+}
+
+std::vector<size_t> BlockParameters::ofFeedForward() const
+{
+    return present({feedForwardNorm, gate, up, down, gateBias, upBias, downBias});
+}
+
 namespace {
 
 /// A block's parameters, added one by one.

@@ -85,6 +85,9 @@ struct BlockParameters
     size_t gateBias = kAbsent, upBias = kAbsent, downBias = kAbsent;
 
     explicit BlockParameters(const ModelShape &shape);
+    /// All that the block's attention uses, its norm included; and all that its feed-forward does.
+    std::vector<size_t> ofAttention() const;
+    std::vector<size_t> ofFeedForward() const;
 };
 
 /// All units in the order of the forward pass. Parameters of a block: attention_norm.weight,

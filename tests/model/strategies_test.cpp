@@ -91,6 +91,7 @@ static std::vector<config::UnitRule> mixedRules()
 {
     return {{.match = "embedding.*", .settings = {{"parallel.strategy", "none"}}},
             {.kind = ParameterKind::Norm, .settings = {{"parallel.strategy", "grad_op"}}},
+            {.match = "block.1.ffn.*", .wrap = true},
             {.match = "block.0.attention.k.*", .settings = {{"parallel.strategy", "none"}}}};
 }
 
@@ -125,6 +126,27 @@ TEST(Strategies, oddWorldsAndParametersSmallerThanThem)
             for (const auto &[name, weight] : curve.lastWeights)
                 EXPECT_FALSE(at::equal(weight, curve.firstWeights.at(name))) << name << " never moved";
         }
+    }
+}
+
+TEST(Strategies, frozenParametersStayAndCostNoGradient)
+{
+    at::set_num_threads(1);
+    TrainingCase test = caseOf(1, Strategy::Full);
+    test.configuration.units = {{.match = "embedding.*", .frozen = true},
+                                {.match = "block.0.*", .frozen = true},
+                                {.match = "*.attention.*", .frozen = true}};
+    const Curve reference = train(test);
+    for (const auto &[name, weight] : reference.lastWeights) {
+        const bool frozen = name.starts_with("embedding.") || name.starts_with("block.0.") ||
+                            name.find(".attention.") != std::string::npos;
+        EXPECT_EQ(at::equal(weight, reference.firstWeights.at(name)), frozen) << name;
+        EXPECT_EQ(reference.firstGradients.contains(name), !frozen) << name;
+    }
+    for (const Strategy strategy : {Strategy::Full, Strategy::GradOp, Strategy::None}) {
+        test.worldSize = 2;
+        test.configuration.parallel.strategy = strategy;
+        expectSameCurve(train(test), reference, Precision::Fp32);
     }
 }
 
