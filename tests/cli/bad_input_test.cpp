@@ -44,6 +44,30 @@ protected:
     test::FakeRankCommandLine cli;
 };
 
+TEST_F(BadInput, modelFolders)
+{
+    refused({"--data", data(), "--model", "/no/such"}, HasSubstr("There is no folder /no/such"));
+    const fs::path folder = cli.folder() / "model";
+    fs::create_directory(folder);
+    const auto config = [&](const std::string &more) {
+        file(
+            "model/config.json",
+            R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+                 "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 512)" +
+                more + "}");
+    };
+    const std::vector<std::string> run = {"--data", data(), "--model", folder.string()};
+    config(R"(, "rope_scaling": {"type": "longrope"}, "hidden_act": "gelu")");
+    refused(run, AllOf(HasSubstr("RoPE of the kind \"longrope\""), HasSubstr("hidden_act = \"gelu\"")));
+    config("");
+    file("model/model.safetensors", "12345678{}");
+    refused(run, HasSubstr("model.safetensors is no whole safetensors file"));
+    fs::remove(folder / "model.safetensors");
+    refused({"--data", data(), "--model", folder.string(), "--set", "train.sequence_length=513"},
+            HasSubstr("at most 512 tokens"));
+    refused({"--data", data(), "--model", folder.string(), "--preset", "tiny"}, HasSubstr("exclude each other"));
+}
+
 TEST_F(BadInput, wordsOfTheCommandLine)
 {
     EXPECT_EQ(cli.run({}).exitCode, 2);
