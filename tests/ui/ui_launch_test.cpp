@@ -126,6 +126,28 @@ private Q_SLOTS:
         QVERIFY(!facts.data.isEmpty());
     }
 
+    void aModelFolderIsLookedAtInTheBackground()
+    {
+        QTemporaryDir folder;
+        const auto write = [&](const QString &name, const QByteArray &text) {
+            QFile file(folder.path() + name);
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(text);
+        };
+        write(QStringLiteral("/text.txt"), QByteArray(20000, 'a'));
+        NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
+        dialog.form()->field("data.path")->setText(folder.path() + QStringLiteral("/text.txt"));
+        dialog.form()->field("model.path")->setText(folder.path());
+        QTest::qWait(1500);
+        QVERIFY(!dialog.launchButton()->isEnabled()); // no config.json
+        write(QStringLiteral("/config.json"),
+              R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 8, "intermediate_size": 8,
+                  "num_hidden_layers": 1, "num_attention_heads": 2})");
+        dialog.form()->field("train.steps")->setText(QStringLiteral("21"));
+        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QVERIFY(dialog.commandLine().contains(QLatin1String("--model")));
+    }
+
     void launchIsOffWhileSomethingIsWrong()
     {
         QTemporaryDir folder;

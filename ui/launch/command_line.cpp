@@ -11,10 +11,10 @@ namespace shardscope::ui {
 static QString optionOf(std::string_view key)
 {
     static const std::map<std::string_view, QString> options = {
-        {"model.preset", QStringLiteral("--preset")},        {"data.path", QStringLiteral("--data")},
-        {"parallel.ranks", QStringLiteral("--ranks")},       {"parallel.device", QStringLiteral("--device")},
-        {"parallel.strategy", QStringLiteral("--strategy")}, {"train.steps", QStringLiteral("--steps")},
-        {"record.level", QStringLiteral("--record")}};
+        {"model.path", QStringLiteral("--model")},       {"model.preset", QStringLiteral("--preset")},
+        {"data.path", QStringLiteral("--data")},         {"parallel.ranks", QStringLiteral("--ranks")},
+        {"parallel.device", QStringLiteral("--device")}, {"parallel.strategy", QStringLiteral("--strategy")},
+        {"train.steps", QStringLiteral("--steps")},      {"record.level", QStringLiteral("--record")}};
     const auto found = options.find(key);
     return found == options.end() ? QString() : found->second;
 }

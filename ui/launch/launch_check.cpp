@@ -2,12 +2,14 @@
 #include "ui/launch/launch_check.h"
 
 #include "core/data/dataset.h"
+#include "core/pretrained/open_model.h"
 #include "core/run/places.h"
 #include "ui/common/background.h"
 
 #include <QDir>
 #include <QFileInfo>
 #include <algorithm>
+#include <limits>
 
 namespace shardscope::ui {
 
@@ -37,7 +39,11 @@ std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &
     m_pause.start();
     if (!m_machine)
         return fieldProblems;
-    config::CheckResult result = config::checkRun(configuration, *m_machine, m_models);
+    std::vector<config::KnownModel> models = m_models;
+    if (!configuration.model.path.empty()) // lookAtDisk() reads the folder; until then it is taken for good
+        models.push_back(
+            {.name = configuration.model.path, .maxSequence = std::numeric_limits<int64_t>::max(), .isFolder = true});
+    config::CheckResult result = config::checkRun(configuration, *m_machine, models);
     if (result.resolved) // what is derived counts where the data are looked at
         m_configuration = result.resolved->configuration;
     for (config::Problem &problem : result.problems) {
@@ -66,6 +72,19 @@ void LaunchCheck::lookAtDisk()
         });
 }
 
+/// What is wrong with the model's folder; vocabulary becomes its own.
+static std::vector<config::Problem> lookAtModel(const config::RunConfiguration &configuration, int64_t &vocabulary)
+{
+    const auto model = pretrained::openModel(configuration);
+    if (!model)
+        return {{"model.path", model.error().text}};
+    vocabulary = model->shape.vocabulary;
+    if (configuration.train.sequenceLength <= model->shape.maxSequence)
+        return {};
+    return {{"train.sequence_length",
+             LaunchCheck::tr("The model takes at most %1 tokens.").arg(model->shape.maxSequence).toStdString()}};
+}
+
 /// The nearest folder above that exists must take a new one.
 static bool canBeMade(const QString &folder)
 {
@@ -78,6 +97,8 @@ static bool canBeMade(const QString &folder)
 LaunchFacts lookAtDisk(const config::RunConfiguration &configuration, int64_t vocabulary, const QString &runFolder)
 {
     LaunchFacts facts;
+    if (!configuration.model.path.empty())
+        facts.problems = lookAtModel(configuration, vocabulary);
     const Result<std::string> described =
         data::describeData(data::optionsOf(configuration, vocabulary, run::cacheDirectory() / data::kCacheFolder));
     if (described)

@@ -123,8 +123,10 @@ void NewRunDialog::judge()
 {
     m_quick.clear();
     m_configuration = m_form->configuration(m_quick);
-    m_madeName = QString::fromStdString(
-        run::defaultRunName(m_configuration.model.preset, m_configuration.parallel.ranks, realtimeNs()));
+    const auto &asked = m_configuration.model;
+    const std::string model =
+        asked.path.empty() ? asked.preset : std::filesystem::path(asked.path).lexically_normal().filename().string();
+    m_madeName = QString::fromStdString(run::defaultRunName(model, m_configuration.parallel.ranks, realtimeNs()));
     m_form->field("run.name")->setPlaceholder(m_madeName);
     m_diskKnown = false;
     m_quick = m_check->judge(m_configuration, runFolder(), std::move(m_quick));

@@ -49,7 +49,7 @@ Field *RunForm::addField(const config::Key &key, QWidget *parent)
         made->setPlaceholder(tr("derived"));
     else
         made->setText(usual);
-    if (key.path == "data.path" || key.path == "run.directory")
+    if (key.path == "data.path" || key.path == "model.path" || key.path == "run.directory")
         made->addBrowse(key.path == "data.path");
     connect(made, &Field::edited, this, &RunForm::edited);
     m_fields.push_back(made);
