@@ -66,6 +66,9 @@ public:
 
     /// Begins to record. Called before the device's context exists. `full` adds every runtime call.
     virtual Result<> start(RecordLevel level) = 0;
+    /// Records at another level from now on; off: nothing. From the train thread, between two steps. An error: nothing
+    /// is recorded.
+    virtual Result<> setLevel(RecordLevel level) = 0;
     /// From the train thread, at each span and collective: cheap.
     virtual void push(ContextKind kind, uint64_t value) = 0;
     virtual void pop(ContextKind kind) = 0;

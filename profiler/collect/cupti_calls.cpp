@@ -67,18 +67,18 @@ std::string_view CuptiCalls::name(CUpti_ActivityKind kind, uint32_t number) cons
     return call && !call->name.empty() ? std::string_view(call->name) : std::string_view("CUDA call");
 }
 
-CUptiResult CuptiCalls::enableLaunches(const CuptiApi &api) const
+CUptiResult CuptiCalls::enableLaunches(const CuptiApi &api, bool enable) const
 {
     for (uint32_t number = 0; number < m_runtime.size(); ++number) {
         if (!m_runtime[number].launches)
             continue;
-        if (const CUptiResult result = api.enableRuntimeApi(number, 1); result != CUPTI_SUCCESS)
+        if (const CUptiResult result = api.enableRuntimeApi(number, enable); result != CUPTI_SUCCESS)
             return result;
     }
     for (uint32_t number = 0; number < m_driver.size(); ++number) {
         if (!m_driver[number].launches)
             continue;
-        if (const CUptiResult result = api.enableDriverApi(number, 1); result != CUPTI_SUCCESS)
+        if (const CUptiResult result = api.enableDriverApi(number, enable); result != CUPTI_SUCCESS)
             return result;
     }
     return CUPTI_SUCCESS;

@@ -19,8 +19,8 @@ public:
     bool launches(CUpti_ActivityKind kind, uint32_t number) const;
     /// "cudaLaunchKernel", without the version that CUPTI appends.
     std::string_view name(CUpti_ActivityKind kind, uint32_t number) const;
-    /// Records the launching calls, and no others.
-    CUptiResult enableLaunches(const CuptiApi &api) const;
+    /// Records the launching calls, and no others; or no longer.
+    CUptiResult enableLaunches(const CuptiApi &api, bool enable) const;
 
 private:
     struct Call

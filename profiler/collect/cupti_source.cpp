@@ -129,6 +129,19 @@ Result<> CuptiSource::start(RecordLevel level)
     return {};
 }
 
+Result<> CuptiSource::setLevel(RecordLevel level)
+{
+    const std::lock_guard lock(m_mutex); // warnings are taken by another thread
+    if (level == m_level)
+        return {};
+    for (const CUpti_ActivityKind kind : std::exchange(m_enabled, {}))
+        m_api.disable(kind);
+    if (m_level == RecordLevel::Light)
+        m_calls.enableLaunches(m_api, false);
+    m_level = level;
+    return level == RecordLevel::Off ? Result<>{} : enableKinds();
+}
+
 Result<> CuptiSource::enableKinds()
 {
     std::vector<CUpti_ActivityKind> kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -148,7 +161,7 @@ Result<> CuptiSource::enableKinds()
             fmt::format("CUPTI's records of kind {} are missing: {}", static_cast<int>(kind), m_api.text(result)));
     }
     if (m_level != RecordLevel::Full) {
-        if (const CUptiResult result = m_calls.enableLaunches(m_api); result != CUPTI_SUCCESS) {
+        if (const CUptiResult result = m_calls.enableLaunches(m_api, true); result != CUPTI_SUCCESS) {
             m_warnings.push_back("Kernels can't be joined to their units: CUPTI records no launches (" +
                                  m_api.text(result) + ").");
         }
@@ -193,6 +206,7 @@ ActivityBatch CuptiSource::take()
         CuptiBuffers::release(buffer);
     }
     batch.dropped += m_dropped.exchange(0);
+    const std::lock_guard lock(m_mutex);
     batch.warnings = std::exchange(m_warnings, {});
     return batch;
 }

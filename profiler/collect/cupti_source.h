@@ -26,6 +26,7 @@ public:
     ~CuptiSource() override;
 
     Result<> start(RecordLevel level) override;
+    Result<> setLevel(RecordLevel level) override;
     void push(ContextKind kind, uint64_t value) override;
     void pop(ContextKind kind) override;
     ActivityBatch take() override;

@@ -15,6 +15,9 @@ public:
     {
     }
 
+    /// Between two steps.
+    void setLimit(int64_t samplesPerStep) { m_limit = samplesPerStep; }
+
     void stepBegan()
     {
         // A step without boundaries tells nothing of the next.
@@ -29,7 +32,7 @@ public:
     bool take() { return m_taken < m_limit && ++m_taken; }
 
 private:
-    const int64_t m_limit;
+    int64_t m_limit;
     int64_t m_stride = 1;
     int64_t m_boundaries = 0;
     int64_t m_taken = 0;

@@ -9,6 +9,7 @@
 #include "profiler/collect/memory_sampling.h"
 #include "profiler/collect/open_spans.h"
 #include "profiler/collect/recorder_thread.h"
+#include "profiler/collect/recording_start.h"
 
 #include <spdlog/spdlog.h>
 
@@ -65,6 +66,7 @@ public:
     Result<> close(std::optional<int> exitCode);
     void onUnits(std::span<const observe::UnitInfo> units);
     int32_t onCommunicator(const observe::CommunicatorInfo &info);
+    void configurationChanged(const observe::ConfigurationInfo &info);
     void stepBegan(int64_t number);
     void stepEnded(const observe::StepResult &result);
     int64_t beginSpan(const observe::SpanInfo &info);
@@ -82,11 +84,17 @@ public:
 
 private:
     bool onTrainThread() const { return threadId() == m_trainThread; }
+    bool recording() const { return m_level.load(std::memory_order_relaxed) != RecordLevel::Off; }
+    void setLevel(RecordLevel level);
+    void startLate(RecordLevel level);
+    void recordAllocations(bool on);
     std::string_view unitName(observe::UnitIndex unit) const;
 
     const HeldMemories m_held;
     RecorderOptions m_options;
-    const bool m_recording; ///< false at level off
+    std::atomic<RecordLevel> m_level; ///< changes between two steps
+    ActivitySource *m_activity;       ///< null: no device is recorded
+    bool m_hasMetrics;
     const int32_t m_trainThread;
     std::unique_ptr<FlightRing> m_flight;
     Mailbox m_mailbox;
@@ -106,18 +114,29 @@ private:
 Recorder::Impl::Impl(RecorderOptions options, store::Writer writer, FirstIds ids, std::unique_ptr<FlightRing> flight,
                      std::unique_ptr<MetricsSampler> metrics)
     : m_options(m_held.addedTo(std::move(options)))
-    , m_recording(m_options.level != RecordLevel::Off)
+    , m_level(m_options.level)
+    , m_activity(m_options.activity.get())
+    , m_hasMetrics(metrics != nullptr)
     , m_trainThread(threadId())
     , m_flight(std::move(flight))
-    , m_mailbox(m_options.queueEvents, m_options.level == RecordLevel::Full)
+    , m_mailbox(m_options.queueEvents)
     , m_sampling(m_options.level == RecordLevel::Full ? kSamplesFull : kSamplesLight)
     , m_thread(std::move(writer), ids, m_options, m_mailbox, *m_flight, std::move(metrics))
 {
-    if (m_options.level != RecordLevel::Full)
-        return;
+    recordAllocations(m_options.level == RecordLevel::Full);
+}
+
+void Recorder::Impl::recordAllocations(bool on)
+{
+    if (on)
+        m_mailbox.openAllocations();
     for (size_t source = 0; source < m_options.memory.size(); ++source) {
+        if (!on) {
+            m_options.memory[source]->recordAllocations({});
+            continue;
+        }
         m_options.memory[source]->recordAllocations([this, source](const AllocationRecord &record) {
-            m_mailbox.send(m_mailbox.allocations, AllocationEvent{source, record});
+            m_mailbox.send(*m_mailbox.allocations.load(std::memory_order_acquire), AllocationEvent{source, record});
         });
     }
 }
@@ -126,8 +145,7 @@ Result<> Recorder::Impl::close(std::optional<int> exitCode)
 {
     if (m_closed.exchange(true))
         return {};
-    for (const auto &source : m_options.memory)
-        source->recordAllocations({});
+    recordAllocations(false);
     return m_thread.close(exitCode);
 }
 
@@ -157,6 +175,15 @@ int32_t Recorder::Impl::onCommunicator(const observe::CommunicatorInfo &info)
     return number;
 }
 
+void Recorder::Impl::configurationChanged(const observe::ConfigurationInfo &info)
+{
+    if (info.level != m_level.load())
+        setLevel(info.level);
+    send(ConfigurationEvent{std::make_unique<ConfigurationEvent::Payload>(
+        ConfigurationEvent::Payload{info.firstStep, std::string(info.changedJson), std::string(info.fullJson),
+                                    std::string(info.origin), info.requestedNs, m_level.load()})});
+}
+
 void Recorder::Impl::stepBegan(int64_t number)
 {
     m_step.store(number, std::memory_order_relaxed);
@@ -177,7 +204,7 @@ void Recorder::Impl::stepEnded(const observe::StepResult &result)
     sample();
     auto payload = std::make_unique<StepEndedEvent::Payload>(
         StepEndedEvent::Payload{.number = number, .monotonicNs = endNs, .result = result});
-    if (m_recording) {
+    if (recording()) {
         for (const auto &source : m_options.memory) {
             payload->peaks.push_back(source->isInUse() ? source->peak() : std::nullopt);
             if (source->isInUse() && !payload->peaks.back())
@@ -192,7 +219,7 @@ void Recorder::Impl::stepEnded(const observe::StepResult &result)
 
 int64_t Recorder::Impl::beginSpan(const observe::SpanInfo &info)
 {
-    if (!m_recording)
+    if (!recording())
         return 0;
     const int64_t handle = m_openSpans.take();
     OpenSpans::Place *place = m_openSpans.find(handle);
@@ -216,8 +243,8 @@ int64_t Recorder::Impl::beginSpan(const observe::SpanInfo &info)
         if (place->event.bracket && m_sampling.boundary())
             sample();
     }
-    if (m_options.activity)
-        m_options.activity->push(ContextKind::Span, packContext({step, info.unit, info.phase}));
+    if (m_activity)
+        m_activity->push(ContextKind::Span, packContext({step, info.unit, info.phase}));
     place->event.startNs = realtimeNs();
     place->monotonicNs = monotonicNs();
     return handle;
@@ -231,8 +258,8 @@ void Recorder::Impl::endSpan(int64_t handle)
     SpanEvent event = place->event;
     event.durationNs = monotonicNs() - place->monotonicNs;
     m_openSpans.giveBack(handle);
-    if (m_options.activity)
-        m_options.activity->pop(ContextKind::Span);
+    if (m_activity)
+        m_activity->pop(ContextKind::Span);
     if (onTrainThread() && !m_stack.empty()) {
         m_stack.pop_back();
         if (event.bracket && m_sampling.boundary())
@@ -253,7 +280,7 @@ int64_t Recorder::Impl::beginCollective(const observe::CollectiveInfo &info)
             uid = m_communicators[static_cast<size_t>(info.communicator)];
     }
     m_flight->begin(number, info, step, unitName(info.unit), uid);
-    if (!m_recording)
+    if (!recording())
         return number;
     send(CollectiveEvent{.number = number,
                          .communicator = info.communicator,
@@ -266,15 +293,15 @@ int64_t Recorder::Impl::beginCollective(const observe::CollectiveInfo &info)
                          .inputBytes = info.inputBytes,
                          .outputBytes = info.outputBytes,
                          .enqueuedNs = realtimeNs()});
-    if (m_options.activity)
-        m_options.activity->push(ContextKind::Collective, static_cast<uint64_t>(number));
+    if (m_activity)
+        m_activity->push(ContextKind::Collective, static_cast<uint64_t>(number));
     return number;
 }
 
 void Recorder::Impl::collectiveEnqueued(int64_t number)
 {
-    if (m_recording && m_options.activity)
-        m_options.activity->pop(ContextKind::Collective);
+    if (recording() && m_activity)
+        m_activity->pop(ContextKind::Collective);
     m_flight->enqueued(number, realtimeNs());
 }
 
@@ -285,7 +312,7 @@ void Recorder::Impl::transfer(int64_t number, bool ended)
         m_flight->ended(number, timeNs);
     else
         m_flight->started(number, timeNs);
-    if (m_recording)
+    if (recording())
         send(TransferEvent{number, ended, timeNs, monotonicNs()});
 }
 
@@ -304,7 +331,7 @@ void Recorder::Impl::memoryHeld(const observe::HeldMemory &change)
 
 void Recorder::Impl::sample()
 {
-    if (!m_recording || m_options.memory.empty() || !m_sampling.take())
+    if (!recording() || m_options.memory.empty() || !m_sampling.take())
         return;
     const int64_t step = m_step.load(std::memory_order_relaxed);
     for (size_t source = 0; source < m_options.memory.size(); ++source) {
@@ -323,43 +350,44 @@ void Recorder::Impl::note(EventKind kind, std::string text, std::string detailJs
         NoteEvent::Payload{kind, realtimeNs(), m_step.load(), std::move(text), std::move(detailJson)})});
 }
 
-namespace {
-
-/// Starts what records the device, or says why there will be no kernels.
-Result<std::unique_ptr<ActivitySource>> startActivity(RecorderOptions &options)
+/// Between two steps: no span of the train thread is open, and none is asked for that the level before began.
+void Recorder::Impl::setLevel(RecordLevel level)
 {
-    if (options.level == RecordLevel::Off || (!options.activity && options.device.kind != DeviceKind::Cuda))
-        return std::unique_ptr<ActivitySource>();
-    std::unique_ptr<ActivitySource> source = std::move(options.activity);
-    if (!source) {
-        auto cupti = makeCuptiSource();
-        if (!cupti)
-            return tl::unexpected(cupti.error());
-        source = std::move(*cupti);
+    if (m_level == RecordLevel::Off)
+        startLate(level);
+    if (m_activity) {
+        if (auto set = m_activity->setLevel(level); !set)
+            note(EventKind::Warning, "Kernels are not recorded. " + set.error().text, {});
     }
-    if (auto started = source->start(options.level); !started)
-        return tl::unexpected(started.error());
-    return source;
+    m_sampling.setLimit(level == RecordLevel::Full ? kSamplesFull : kSamplesLight);
+    if ((level == RecordLevel::Full) != (m_level == RecordLevel::Full))
+        recordAllocations(level == RecordLevel::Full);
+    m_level = level;
 }
 
-std::unique_ptr<MetricsSampler> startMetrics(RecorderOptions &options, std::vector<std::string> &warnings)
+/// What a rank that was not recorded began without.
+void Recorder::Impl::startLate(RecordLevel level)
 {
-    if (options.level == RecordLevel::Off)
-        return nullptr;
-    std::unique_ptr<Nvml> nvml;
-    if (options.device.kind == DeviceKind::Cuda) {
-        auto opened = Nvml::open(options.device.pci);
-        if (opened) {
-            nvml = std::move(*opened);
-            options.meta.emplace_back("driver_version", nvml->driverVersion());
-        } else {
-            warnings.push_back(opened.error().text);
-        }
+    RecorderOptions later;
+    later.level = level;
+    later.device = m_options.device;
+    std::vector<std::string> warnings;
+    std::unique_ptr<MetricsSampler> metrics = m_hasMetrics ? nullptr : startMetrics(later, warnings);
+    m_hasMetrics = m_hasMetrics || metrics;
+    std::unique_ptr<ActivitySource> activity;
+    if (!m_activity) {
+        auto started = startActivity(later);
+        if (started)
+            activity = std::move(*started);
+        else
+            warnings.push_back("Kernels are not recorded. " + started.error().text);
     }
-    return std::make_unique<MetricsSampler>(std::move(nvml));
+    if (activity)
+        m_activity = activity.get();
+    m_thread.adopt(std::move(activity), std::move(metrics));
+    for (std::string &warning : warnings)
+        note(EventKind::Warning, std::move(warning), {});
 }
-
-} // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::open(RecorderOptions options)
 {
@@ -432,6 +460,11 @@ void Recorder::onUnits(std::span<const observe::UnitInfo> units)
 int32_t Recorder::onCommunicator(const observe::CommunicatorInfo &info)
 {
     return m_impl->onCommunicator(info);
+}
+
+void Recorder::configurationChanged(const observe::ConfigurationInfo &info)
+{
+    m_impl->configurationChanged(info);
 }
 
 void Recorder::stepBegan(int64_t number)

@@ -109,6 +109,9 @@ public:
 
     void onUnits(std::span<const observe::UnitInfo> units) override;
     int32_t onCommunicator(const observe::CommunicatorInfo &info) override;
+    /// Takes the level of recording too: what a rank began without (device, metrics) is started then, and a warning
+    /// says what can't be.
+    void configurationChanged(const observe::ConfigurationInfo &info) override;
     void stepBegan(int64_t number) override;
     void stepEnded(const observe::StepResult &result) override;
     void stepValues(int64_t number, const observe::StepResult &result) override;

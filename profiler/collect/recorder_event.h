@@ -112,8 +112,23 @@ struct NoteEvent
     std::unique_ptr<Payload> payload;
 };
 
+/// Steps that begin from now on are under another configuration.
+struct ConfigurationEvent
+{
+    struct Payload
+    {
+        int64_t firstStep = 0;
+        std::string changedJson;
+        std::string fullJson;
+        std::string origin;
+        int64_t requestedNs = 0;
+        RecordLevel level = RecordLevel::Light;
+    };
+    std::unique_ptr<Payload> payload;
+};
+
 using Event = std::variant<std::monostate, SpanEvent, CollectiveEvent, TransferEvent, StepBeganEvent, StepEndedEvent,
-                           StepValuesEvent, UnitsEvent, CommunicatorEvent, NoteEvent>;
+                           StepValuesEvent, UnitsEvent, CommunicatorEvent, NoteEvent, ConfigurationEvent>;
 
 struct MemorySample
 {

@@ -79,12 +79,14 @@ void RecorderThread::drain()
     Event event;
     while (m_mailbox.events.pop(event))
         m_writer.take(std::move(event));
-    const DeviceMemoryUse use = m_metrics ? m_metrics->deviceMemory() : DeviceMemoryUse{};
+    MetricsSampler *sampler = metrics();
+    const DeviceMemoryUse use = sampler ? sampler->deviceMemory() : DeviceMemoryUse{};
     MemorySample sample;
     while (m_mailbox.samples.pop(sample))
         m_writer.take(sample, use);
     AllocationEvent allocation;
-    while (m_mailbox.allocations.pop(allocation))
+    auto *allocations = m_mailbox.allocations.load(std::memory_order_acquire);
+    while (allocations && allocations->pop(allocation))
         m_writer.take(allocation);
 }
 
@@ -97,16 +99,47 @@ void RecorderThread::takeDevice(ActivityBatch &&batch)
 void RecorderThread::flush()
 {
     // The device's records first, then the mailbox: what a record belongs to was told before its call was made.
-    ActivityBatch batch = m_options.activity ? m_options.activity->take() : ActivityBatch{};
+    ActivitySource *source = activity();
+    ActivityBatch batch = source ? source->take() : ActivityBatch{};
     drain();
     takeDevice(std::move(batch));
-    if (m_metrics)
-        m_writer.take(m_metrics->take());
+    takeMetrics();
     watchClock();
     if (auto written = m_writer.flush(takeLost()); !written)
         complain(written.error().text);
     // The writer counts what it was told was lost, too.
     m_lostInDatabase = m_writer.recordsDropped() - m_lostInQueue - m_memoryUnread - m_lostByDevice;
+}
+
+void RecorderThread::takeMetrics()
+{
+    MetricsSampler *sampler = metrics();
+    if (!sampler)
+        return;
+    const std::vector<Metric> taken = sampler->take();
+    if (m_writer.level() != RecordLevel::Off)
+        m_writer.take(taken);
+}
+
+void RecorderThread::adopt(std::unique_ptr<ActivitySource> activity, std::unique_ptr<MetricsSampler> metrics)
+{
+    const std::lock_guard lock(m_adopting);
+    if (activity)
+        m_options.activity = std::move(activity);
+    if (metrics)
+        m_metrics = std::move(metrics);
+}
+
+ActivitySource *RecorderThread::activity()
+{
+    const std::lock_guard lock(m_adopting);
+    return m_options.activity.get();
+}
+
+MetricsSampler *RecorderThread::metrics()
+{
+    const std::lock_guard lock(m_adopting);
+    return m_metrics.get();
 }
 
 void RecorderThread::watchClock()
@@ -154,16 +187,13 @@ Result<> RecorderThread::finish(std::optional<int> exitCode)
     // Each by itself: what one loses costs no other.
     ActivityBatch batch;
     guarded([&] {
-        if (m_options.activity)
-            batch = m_options.activity->stop();
+        if (ActivitySource *source = activity())
+            batch = source->stop();
     });
     guarded([&] { drain(); });
     guarded([&] { takeDevice(std::move(batch)); });
     guarded([&] { writeLiveAllocations(); });
-    guarded([&] {
-        if (m_metrics)
-            m_writer.take(m_metrics->take());
-    });
+    guarded([&] { takeMetrics(); });
     const int64_t dropped = takeLost();
     if (const RecorderLosses lost = losses(); lost.queue + lost.memory + lost.device + lost.database > 0) {
         const std::string text =
@@ -180,7 +210,7 @@ Result<> RecorderThread::finish(std::optional<int> exitCode)
 
 void RecorderThread::writeLiveAllocations()
 {
-    if (m_options.level != RecordLevel::Full)
+    if (m_writer.level() != RecordLevel::Full)
         return;
     for (size_t source = 0; source < m_options.memory.size(); ++source) {
         for (const AllocationRecord &record : m_options.memory[source]->liveAllocations())

@@ -29,6 +29,8 @@ public:
     ~RecorderThread();
 
     Result<> close(std::optional<int> exitCode);
+    /// For a recording that begins after the rank did. What is null stays as it was.
+    void adopt(std::unique_ptr<ActivitySource> activity, std::unique_ptr<MetricsSampler> metrics);
     RecorderLosses losses() const;
 
     void keepPeak(int64_t step, std::optional<int64_t> bytes);
@@ -44,13 +46,18 @@ private:
     /// What the queues lost since it was asked last.
     int64_t takeLost();
     void takeDevice(ActivityBatch &&batch);
+    void takeMetrics();
     void watchClock();
     void complain(const std::string &text);
     void finished(const store::StepRow &row);
     void writeLiveAllocations();
 
+    ActivitySource *activity();
+    MetricsSampler *metrics();
+
     RecorderOptions &m_options;
     Mailbox &m_mailbox;
+    std::mutex m_adopting; ///< guards the two pointers; what they point to stays
     std::unique_ptr<MetricsSampler> m_metrics;
     RecordingWriter m_writer;
     ClockWatch m_clock;

@@ -99,12 +99,11 @@ RecordingWriter::RecordingWriter(store::Writer writer, FirstIds ids, const Recor
     , m_texts(texts)
     , m_flight(flight)
     , m_writer(std::move(writer))
-    , m_spansWanted(options.level != RecordLevel::Off)
-    , m_full(options.level == RecordLevel::Full)
+    , m_level(options.level)
     , m_cuda(options.device.kind == DeviceKind::Cuda)
     , m_next(ids)
     , m_lanes(m_next.lane, kDeviceId, [this](const store::LaneRow &row) { m_writer.put(row); })
-    , m_steps(options.device.kind, m_spansWanted,
+    , m_steps(options.device.kind,
               [this, finished = std::move(finished)](const store::StepRow &row) {
                   m_writer.put(row);
                   if (row.endNs)
@@ -167,7 +166,7 @@ void RecordingWriter::describe()
                                   .origin = "start",
                                   .requestedNs = m_process.startedNs});
     // The phases stand above all else, on every rank and whatever happens first.
-    if (m_spansWanted)
+    if (m_level != RecordLevel::Off)
         m_lanes.phases();
 }
 
@@ -285,7 +284,7 @@ void RecordingWriter::handle(const StepBeganEvent &event)
     m_stepIds.insert_or_assign(event.number, id);
     m_stepIds.erase(event.number - kStepsKnown);
     m_steps.began(
-        {.stepId = id, .number = event.number, .configId = 1, .level = m_options.level, .startNs = event.startNs},
+        {.stepId = id, .number = event.number, .configId = m_configId, .level = m_level, .startNs = event.startNs},
         event.monotonicNs);
 }
 
@@ -355,6 +354,22 @@ void RecordingWriter::handle(const NoteEvent &event)
                                  .kind = payload.kind,
                                  .text = payload.text,
                                  .detailJson = payload.detailJson});
+}
+
+void RecordingWriter::handle(const ConfigurationEvent &event)
+{
+    const ConfigurationEvent::Payload &payload = *event.payload;
+    m_writer.put(store::ConfigRow{.configId = ++m_configId,
+                                  .firstStep = payload.firstStep,
+                                  .changedJson = payload.changedJson,
+                                  .fullJson = payload.fullJson,
+                                  .origin = payload.origin,
+                                  .requestedNs = payload.requestedNs});
+    if (m_level == RecordLevel::Full && payload.level != RecordLevel::Full)
+        m_fullUntilNs = realtimeNs();
+    m_level = payload.level;
+    if (m_level != RecordLevel::Off)
+        m_lanes.phases();
 }
 
 void RecordingWriter::note(EventKind kind, std::string text, std::string detailJson)
@@ -473,7 +488,7 @@ void RecordingWriter::handle(const JoinedRecord &joined)
         row.unitId = open->row.unitId;
         row.bytes = std::max(open->row.inputBytes, open->row.outputBytes);
     }
-    if (m_full && record.kind == ActivityKind::Kernel) {
+    if (record.kind == ActivityKind::Kernel && isFullAt(record.startNs)) {
         m_writer.add(store::KernelRow{.spanId = m_next.span,
                                       .laneId = row.laneId,
                                       .startNs = row.startNs,
@@ -497,9 +512,9 @@ void RecordingWriter::handle(const JoinedRecord &joined)
 
 void RecordingWriter::handleCall(const JoinedRecord &joined)
 {
-    if (!m_full)
-        return;
     const ActivityRecord &record = joined.record;
+    if (!isFullAt(record.startNs))
+        return;
     store::SpanRow row{.laneId = m_lanes.thread(static_cast<int32_t>(record.threadId)),
                        .startNs = record.startNs,
                        .nameId = m_writer.nameId(record.name),

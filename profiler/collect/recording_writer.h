@@ -57,6 +57,7 @@ public:
     Result<> flush(int64_t dropped);
     /// Finishes all and ends the database.
     Result<> close(int64_t dropped, std::optional<int> exitCode);
+    RecordLevel level() const { return m_level; }
     int64_t recordsDropped() const { return m_writer.recordsDropped(); }
 
 private:
@@ -71,6 +72,7 @@ private:
     void handle(const UnitsEvent &event);
     void handle(const CommunicatorEvent &event);
     void handle(const NoteEvent &event);
+    void handle(const ConfigurationEvent &event);
     void handle(const JoinedRecord &joined);
     void handleCall(const JoinedRecord &joined);
     void addSpan(store::SpanRow row, int64_t endNs);
@@ -86,8 +88,12 @@ private:
     FlightRing &m_flight;
     store::Writer m_writer;
     store::ProcessRow m_process;
-    const bool m_spansWanted;
-    const bool m_full;
+    /// Launches of this moment are kept: those of a step at `full` may come after it.
+    bool isFullAt(int64_t timeNs) const { return m_level == RecordLevel::Full || timeNs < m_fullUntilNs; }
+
+    RecordLevel m_level;
+    int64_t m_fullUntilNs = 0;
+    int64_t m_configId = 1;
     const bool m_cuda;
 
     FirstIds m_next; ///< of collectives and communicators: where this process's begin

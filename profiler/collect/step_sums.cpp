@@ -23,9 +23,8 @@ void take(store::StepRow &row, const observe::StepResult &result)
 
 } // namespace
 
-StepSumsKeeper::StepSumsKeeper(DeviceKind device, bool measured, RowSink sink)
+StepSumsKeeper::StepSumsKeeper(DeviceKind device, RowSink sink)
     : m_device(device)
-    , m_measured(measured)
     , m_sink(std::move(sink))
 {
 }
@@ -71,8 +70,6 @@ void StepSumsKeeper::values(int64_t number, const observe::StepResult &result)
 
 void StepSumsKeeper::span(const store::TimedSpan &span)
 {
-    if (!m_measured)
-        return;
     m_spans.push_back(span);
     // A record that comes after its step was finished corrects it.
     for (Step &step : m_steps) {
@@ -137,7 +134,7 @@ void StepSumsKeeper::finish(Step &step)
         step.row.endNs = std::max({step.row.startNs, step.hostEndNs, step.deviceEndNs});
         m_lastEndNs = *step.row.endNs;
     }
-    if (m_measured)
+    if (step.row.level != RecordLevel::Off)
         step.row.sums = store::waterfallOf(m_spans, step.row.startNs, *step.row.endNs);
     step.finished = true;
     m_sink(step.row);

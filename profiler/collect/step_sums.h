@@ -23,8 +23,9 @@ class StepSumsKeeper
 {
 public:
     using RowSink = std::function<void(const store::StepRow &)>;
-    StepSumsKeeper(DeviceKind device, bool measured, RowSink sink);
+    StepSumsKeeper(DeviceKind device, RowSink sink);
 
+    /// A row of level off gets no sums.
     void began(const store::StepRow &row, int64_t monotonicNs);
     /// The host's end of a step.
     void ended(int64_t number, int64_t monotonicNs, const observe::StepResult &result,
@@ -69,7 +70,6 @@ private:
     void forgetOld();
 
     const DeviceKind m_device;
-    const bool m_measured; ///< false at level off: no sums
     RowSink m_sink;
     std::deque<Step> m_steps;
     std::vector<store::TimedSpan> m_spans;

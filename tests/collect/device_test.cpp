@@ -36,6 +36,7 @@ public:
         ActivityBatch batch;
         std::vector<uint64_t> spans;
         std::vector<uint64_t> collectives;
+        std::vector<RecordLevel> levels; ///< that it was set to
         uint32_t calls = 0;
         bool stopped = false;
         bool outOfMemory = false; ///< the next take() fails
@@ -99,6 +100,12 @@ public:
     {
         const std::lock_guard lock(m_state->mutex);
         stack(kind).pop_back();
+    }
+    Result<> setLevel(RecordLevel level) override
+    {
+        const std::lock_guard lock(m_state->mutex);
+        m_state->levels.push_back(level);
+        return {};
     }
     ActivityBatch take() override
     {
@@ -290,6 +297,28 @@ TEST_F(DeviceTest, AtFullKeepsKernelsAndCalls)
     EXPECT_THAT(database.rows("SELECT category, duration_ns, correlation, unit_id FROM span JOIN name USING (name_id) "
                               "WHERE text = 'cudaLaunchKernel'"),
                 ElementsAre("host|500|1|2"));
+}
+
+TEST_F(DeviceTest, ALevelSetWhileItRunsIsTheDevicesToo)
+{
+    open(RecordLevel::Light);
+    const auto step = [&](int64_t number) {
+        m_recorder->stepBegan(number);
+        const observe::SpanScope forward(*m_recorder, {.name = "forward", .unit = 1});
+        m_state->kernel(m_state->launch(), "gemm", realtimeNs(), realtimeNs() + 100);
+    };
+    const auto ended = [&] { m_recorder->stepEnded({}); };
+    step(1), ended();
+    m_recorder->configurationChanged({.firstStep = 2, .level = RecordLevel::Full});
+    step(2), ended();
+    m_recorder->configurationChanged({.firstStep = 3, .level = RecordLevel::Off});
+    m_recorder->stepBegan(3);
+    m_recorder->stepEnded({});
+    Database database = close();
+    EXPECT_THAT(m_state->levels, ElementsAre(RecordLevel::Full, RecordLevel::Off));
+    EXPECT_THAT(database.rows("SELECT step.number, step.level, count(span_id) FROM step LEFT JOIN span USING (step_id) "
+                              "GROUP BY 1 ORDER BY 1"),
+                ElementsAre(testing::StartsWith("1|light|"), testing::StartsWith("2|full|"), "3|off|0"));
 }
 
 TEST_F(DeviceTest, CountsAndReportsWhatTheDeviceLost)

@@ -403,6 +403,50 @@ TEST_F(RecorderTest, AtFullKeepsAllocations)
                 ElementsAre("64|10|other|2|2", "128|20|other|-|-"));
 }
 
+TEST_F(RecorderTest, StepsCarryTheConfigurationThatTheyWereUnder)
+{
+    auto recorder = Recorder::open(options()).value();
+    recorder->stepBegan(7);
+    recorder->stepEnded({});
+    recorder->configurationChanged({.firstStep = 8,
+                                    .changedJson = R"({"a":{"from":"1","to":"2"}})",
+                                    .fullJson = R"({"a":2})",
+                                    .origin = "user",
+                                    .requestedNs = 99});
+    recorder->stepBegan(8);
+    recorder->stepEnded({});
+    ASSERT_TRUE(recorder->close(0));
+    Database database = read();
+    EXPECT_THAT(database.rows("SELECT config_id, process_id, first_step, changed_json, full_json, origin FROM config"),
+                ElementsAre(R"(1|1|7|{}|{"train":{}}|start)", R"(2|1|8|{"a":{"from":"1","to":"2"}}|{"a":2}|user)"));
+    EXPECT_THAT(database.rows("SELECT requested_ns FROM config WHERE config_id = 2"), ElementsAre("99"));
+    EXPECT_THAT(database.rows("SELECT number, config_id FROM step"), ElementsAre("7|1", "8|2"));
+}
+
+TEST_F(RecorderTest, TheLevelMayChangeBetweenTwoSteps)
+{
+    auto recorder = Recorder::open(options(RecordLevel::Off)).value();
+    int64_t number = 7;
+    for (const RecordLevel level : {RecordLevel::Off, RecordLevel::Full, RecordLevel::Light, RecordLevel::Off}) {
+        recorder->configurationChanged({.firstStep = number, .level = level});
+        recorder->stepBegan(number++);
+        {
+            const SpanScope span(*recorder, SpanInfo{"forward"});
+            m_memory->allocate(10);
+            m_memory->free({}, 10);
+            rest(1);
+        }
+        recorder->stepEnded({});
+    }
+    ASSERT_TRUE(recorder->close(0));
+    Database database = read();
+    EXPECT_THAT(database.rows("SELECT number, level, compute_ns > 0, count(span_id) > 0 FROM step LEFT JOIN span "
+                              "USING (step_id) GROUP BY number ORDER BY number"),
+                ElementsAre("7|off|-|0", "8|full|1|1", "9|light|1|1", "10|off|-|0"));
+    EXPECT_THAT(database.rows("SELECT count(*) FROM allocation"), ElementsAre("1"));
+    EXPECT_THAT(database.rows("SELECT count(*) FROM config"), ElementsAre("5"));
+}
+
 TEST_F(RecorderTest, ValuesThatComeLaterReachTheStep)
 {
     auto opened = Recorder::open(options());

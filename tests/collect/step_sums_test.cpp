@@ -32,7 +32,7 @@ store::TimedSpan compute(int64_t startNs, int64_t endNs)
 TEST(StepSums, WaitForTheDeviceAndFollowEachOther)
 {
     Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cuda, true, rows.sink());
+    StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
     // The host enqueues two steps in no time; the device needs 100 for each.
     keeper.began(row(1, 1000), 0);
     keeper.deviceOwes(1);
@@ -69,7 +69,7 @@ TEST(StepSums, WaitForTheDeviceAndFollowEachOther)
 TEST(StepSums, DoNotWaitForeverForACallWithoutARecord)
 {
     Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cuda, true, rows.sink());
+    StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
     keeper.began(row(1, 0), 0);
     keeper.deviceOwes(1);
     keeper.ended(1, 10, {}, std::nullopt);
@@ -86,7 +86,7 @@ TEST(StepSums, DoNotWaitForeverForACallWithoutARecord)
 TEST(StepSums, ALateRecordCorrectsThem)
 {
     Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cpu, true, rows.sink());
+    StepSumsKeeper keeper(DeviceKind::Cpu, rows.sink());
     keeper.began(row(1, 0), 0);
     keeper.ended(1, 100, {}, std::nullopt);
     keeper.finish(100);
@@ -101,7 +101,7 @@ TEST(StepSums, ALateRecordCorrectsThem)
 TEST(StepSums, ValuesMayComeAfterTheEnd)
 {
     Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cpu, true, rows.sink());
+    StepSumsKeeper keeper(DeviceKind::Cpu, rows.sink());
     keeper.began(row(1, 0), 0);
     keeper.ended(1, 100, {}, std::nullopt);
     keeper.finish(100);
@@ -115,8 +115,10 @@ TEST(StepSums, ValuesMayComeAfterTheEnd)
 TEST(StepSums, AreAbsentWhereNothingIsMeasured)
 {
     Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cpu, false, rows.sink());
-    keeper.began(row(1, 0), 0);
+    StepSumsKeeper keeper(DeviceKind::Cpu, rows.sink());
+    store::StepRow off = row(1, 0);
+    off.level = RecordLevel::Off;
+    keeper.began(off, 0);
     keeper.span(compute(0, 50));
     keeper.ended(1, 100, {.loss = 1.0}, std::nullopt);
     keeper.finish(100);
@@ -128,7 +130,7 @@ TEST(StepSums, AreAbsentWhereNothingIsMeasured)
 TEST(StepSums, ARunningStepStaysOpenAtTheEnd)
 {
     Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cpu, true, rows.sink());
+    StepSumsKeeper keeper(DeviceKind::Cpu, rows.sink());
     keeper.began(row(1, 0), 0);
     keeper.finish(100 * kSecond, true);
     EXPECT_FALSE(rows.byNumber[1].endNs);
@@ -138,7 +140,7 @@ TEST(StepSums, AStepWhoseEndWasLostDoesNotHoldUpTheOthers)
 {
     for (const DeviceKind device : {DeviceKind::Cpu, DeviceKind::Cuda}) {
         Rows rows;
-        StepSumsKeeper keeper(device, true, rows.sink());
+        StepSumsKeeper keeper(device, rows.sink());
         keeper.began(row(1, 1000), 0);
         keeper.span(compute(1010, 1050));
         keeper.began(row(2, 1100), 100); // and no word of step 1's end

@@ -33,7 +33,7 @@ RunConfiguration changed(const RunConfiguration &c, const LiveRequest &request)
     return changed.value_or(c);
 }
 
-std::string refusalOf(const LiveRequest &request)
+std::string liveRefusal(const LiveRequest &request)
 {
     const auto changed = withChanges(inForce(), request, 1);
     return changed ? "" : changed.error().text;
@@ -67,8 +67,8 @@ TEST(LiveChange, theFinalRateGoesAlongWithTheRate)
 
 TEST(LiveChange, refusesAllThatCannotBeSetAndSaysWhatToDo)
 {
-    EXPECT_EQ(refusalOf({{"train.micro_batch=8", "parallel.stratgy=none", "optimizer.clip_norm=-1", "x"},
-                         {"a:wrap=true", "a:strategy=every"}}),
+    EXPECT_EQ(liveRefusal({{"train.micro_batch=8", "parallel.stratgy=none", "optimizer.clip_norm=-1", "x"},
+                           {"a:wrap=true", "a:strategy=every"}}),
               "train.micro_batch is fixed while a run goes on. Stop the run and go on with it by: run --resume RUN "
               "--set train.micro_batch=8\n"
               "Unknown key parallel.stratgy. Did you mean parallel.strategy?\n"
@@ -77,7 +77,7 @@ TEST(LiveChange, refusesAllThatCannotBeSetAndSaysWhatToDo)
               "wrap of a [[unit]] is fixed while a run goes on: buckets are made when it starts. Stop the run and go "
               "on with it by: run --resume RUN --unit 'a:wrap=true'\n"
               "--unit 'a:strategy=every': strategy can't be \"every\": it takes one of full, grad_op, none, hybrid.");
-    EXPECT_THAT(refusalOf({{}, {"a:kind=norm"}}), HasSubstr("sets nothing"));
+    EXPECT_THAT(liveRefusal({{}, {"a:kind=norm"}}), HasSubstr("sets nothing"));
 }
 
 TEST(LiveChange, rulesOfTheStartStayAndLaterOnesReplaceTheirOwnKind)

@@ -16,14 +16,14 @@ namespace {
 
 using Setting = UnitRule::Setting;
 
-std::string mistakesOf(std::string_view toml)
+std::string ruleMistakes(std::string_view toml)
 {
     RunConfiguration c;
     const auto applied = applyToml(c, toml, "run.toml");
     return applied ? "" : applied.error().text;
 }
 
-std::string refusalOf(std::string_view rule)
+std::string ruleRefusal(std::string_view rule)
 {
     const auto read = ruleFromText(rule);
     return read ? "" : read.error().text;
@@ -79,8 +79,8 @@ TEST(UnitRules, aListTakesThePlaceOfTheOneBefore)
 TEST(UnitRules, everyMistakeInTomlIsToldWithItsPlace)
 {
     EXPECT_EQ(
-        mistakesOf("[[unit]]\nmatch = \"*\"\nstratgy = \"none\"\n[[unit]]\nstrategy = \"fulll\"\nmin_parameters = "
-                   "-1\nwrap = 1\nkind = \"norn\"\nignore = 1979-05-27\n"),
+        ruleMistakes("[[unit]]\nmatch = \"*\"\nstratgy = \"none\"\n[[unit]]\nstrategy = \"fulll\"\nmin_parameters = "
+                     "-1\nwrap = 1\nkind = \"norn\"\nignore = 1979-05-27\n"),
         "run.toml:3:1: Unknown key stratgy of a [[unit]]. Did you mean strategy?\n"
         "run.toml:5:12: strategy can't be \"fulll\": it takes one of full, grad_op, none, hybrid. Did you mean "
         "full?\n"
@@ -88,10 +88,10 @@ TEST(UnitRules, everyMistakeInTomlIsToldWithItsPlace)
         "run.toml:7:8: wrap can't be 1: it takes true or false.\n"
         "run.toml:8:8: kind can't be \"norn\": it takes one of embedding, linear, norm, bias. Did you mean norm?\n"
         "run.toml:9:10: ignore can't be a table or a time.");
-    EXPECT_EQ(mistakesOf("[unit]\nmatch = \"*\""), "run.toml:1:2: unit is a list of rules: write [[unit]].");
-    EXPECT_EQ(mistakesOf("unit = [1]"), "run.toml:1:1: unit is a list of rules: write [[unit]].");
-    EXPECT_EQ(mistakesOf("[[unit]]\n"), "run.toml:1:1: This [[unit]] says nothing: give it a match.");
-    EXPECT_THAT(mistakesOf("[[unit]]\nmatch = \"\""), HasSubstr("match can't be \"\""));
+    EXPECT_EQ(ruleMistakes("[unit]\nmatch = \"*\""), "run.toml:1:2: unit is a list of rules: write [[unit]].");
+    EXPECT_EQ(ruleMistakes("unit = [1]"), "run.toml:1:1: unit is a list of rules: write [[unit]].");
+    EXPECT_EQ(ruleMistakes("[[unit]]\n"), "run.toml:1:1: This [[unit]] says nothing: give it a match.");
+    EXPECT_THAT(ruleMistakes("[[unit]]\nmatch = \"\""), HasSubstr("match can't be \"\""));
 }
 
 TEST(UnitRules, readBackFromTheJsonThatTheyWrite)
@@ -163,16 +163,16 @@ TEST(UnitRules, areReadFromTheCommandLine)
 
 TEST(UnitRules, refusalsOnTheCommandLineSayWhatToWrite)
 {
-    EXPECT_THAT(refusalOf("strategy=none"), HasSubstr("Write PATTERN:KEY=VALUE"));
-    EXPECT_THAT(refusalOf(":strategy=none"), HasSubstr("Write PATTERN:KEY=VALUE"));
-    EXPECT_THAT(refusalOf("a:"), HasSubstr("is no assignment"));
-    EXPECT_THAT(refusalOf("a:strategy"), HasSubstr("is no assignment"));
-    EXPECT_THAT(refusalOf("a:match=b"), HasSubstr("The pattern stands before the colon"));
-    EXPECT_EQ(refusalOf("a:stratgy=none"),
+    EXPECT_THAT(ruleRefusal("strategy=none"), HasSubstr("Write PATTERN:KEY=VALUE"));
+    EXPECT_THAT(ruleRefusal(":strategy=none"), HasSubstr("Write PATTERN:KEY=VALUE"));
+    EXPECT_THAT(ruleRefusal("a:"), HasSubstr("is no assignment"));
+    EXPECT_THAT(ruleRefusal("a:strategy"), HasSubstr("is no assignment"));
+    EXPECT_THAT(ruleRefusal("a:match=b"), HasSubstr("The pattern stands before the colon"));
+    EXPECT_EQ(ruleRefusal("a:stratgy=none"),
               "--unit 'a:stratgy=none': Unknown key stratgy of a [[unit]]. Did you mean strategy?");
-    EXPECT_THAT(refusalOf("a:strategy=many"), HasSubstr("strategy can't be \"many\": it takes one of full"));
-    EXPECT_THAT(refusalOf("a:min_parameters=x"), HasSubstr("min_parameters can't be \"x\""));
-    EXPECT_THAT(refusalOf("a:shard_group=0"), HasSubstr("shard_group can't be 0: it takes an integer from 1"));
+    EXPECT_THAT(ruleRefusal("a:strategy=many"), HasSubstr("strategy can't be \"many\": it takes one of full"));
+    EXPECT_THAT(ruleRefusal("a:min_parameters=x"), HasSubstr("min_parameters can't be \"x\""));
+    EXPECT_THAT(ruleRefusal("a:shard_group=0"), HasSubstr("shard_group can't be 0: it takes an integer from 1"));
 }
 
 TEST(UnitRules, ofUnknownNamesTheListIsShown)
