@@ -4,7 +4,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/exit_code.h"
 #include "core/base/text.h"
-#include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -40,7 +40,34 @@ static std::string keyHelp()
             text += fmt::format("  [{}]\n", section = key.section());
         text += fmt::format("    {}\n", config::describe(key));
     }
+    text += "Rules for parts of the model, [[unit]] in CONFIG.toml and --unit 'PATTERN:KEY=VALUE[,KEY=VALUE…]'; in "
+            "order, the last match wins:\n";
+    for (const config::RuleKey &key : config::ruleKeys())
+        text += fmt::format("    {}\n", config::describe(key));
     return text;
+}
+
+/// --help of set: what may change while the job runs.
+static std::string liveKeyHelp()
+{
+    std::string text = "Keys that may change while the run goes on:\n";
+    for (const config::Key &key : config::keys()) {
+        if (key.live)
+            text += fmt::format("    {}\n", config::describe(key));
+    }
+    text += "Keys of --unit:\n";
+    for (const config::RuleKey &key : config::ruleKeys()) {
+        if (key.live() || key.name == "kind" || key.name == "min_parameters")
+            text += fmt::format("    {}\n", config::describe(key));
+    }
+    return text + "A change is in force at one step on all ranks; a resumed run keeps it.\n";
+}
+
+static void addRules(CLI::App &verb, std::vector<std::string> &rules)
+{
+    verb.add_option("--unit", rules, "A rule for the parameters that the pattern matches")
+        ->type_name("PATTERN:KEY=VALUE")
+        ->allow_extra_args(false);
 }
 
 /// An option that is a key of the registry under a shorter name.
@@ -64,12 +91,13 @@ static void addRunVerb(CLI::App &app, RunOptions &options)
     verb->add_flag_callback(
         "--share-device", [&options] { options.keys.emplace_back("parallel.share_device", "true"); },
         "Let several ranks use one GPU (parallel.share_device)");
-    addKeyOption(*verb, options, "--strategy", "parallel.strategy", "full, grad_op or none");
+    addKeyOption(*verb, options, "--strategy", "parallel.strategy", "full, grad_op, none or hybrid");
     addKeyOption(*verb, options, "--steps", "train.steps", "Optimizer steps");
     addKeyOption(*verb, options, "--record", "record.level", "light, full or off");
     verb->add_option("--set", options.assignments, "Any key of those below")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
+    addRules(*verb, options.rules);
     verb->add_option("--out", options.out, "Folder of the new run; default: a new one in the runs directory");
     verb->add_option("--resume", options.resume, "Go on with this run from its newest checkpoint")->type_name("RUN");
     addFormat(*verb, options.format);
@@ -81,6 +109,7 @@ struct Arguments
 {
     RunOptions run;
     LogsOptions logs;
+    SetOptions set;
     std::string name;
     std::string query;
     size_t maxRows = 100'000;
@@ -118,6 +147,17 @@ static void addControlVerbs(CLI::App &app, Arguments &arguments)
     }
 }
 
+static void addSetVerb(CLI::App &app, SetOptions &options)
+{
+    CLI::App *verb = app.add_subcommand("set", "Change the configuration of a run that goes on");
+    addRun(*verb, options.run);
+    verb->add_option("KEY=VALUE", options.assignments, "What to set");
+    addRules(*verb, options.rules);
+    verb->add_flag("--undo", options.undo, "Go back to the configuration before the last change");
+    addFormat(*verb, options.format);
+    verb->footer(liveKeyHelp);
+}
+
 static void addRecordingVerbs(CLI::App &app, Arguments &arguments)
 {
     CLI::App *analyze = app.add_subcommand("analyze", "Where the time and the memory of a run went");
@@ -148,6 +188,7 @@ static int carryOut(const std::string &verb, const Arguments &arguments, const s
              return controlCommand(arguments.name, arguments.now ? RequestKind::StopNow : RequestKind::Stop,
                                    arguments.format);
          }},
+        {"set", [&] { return setCommand(arguments.set); }},
         {"analyze", [&] { return analyzeCommand(arguments.name, arguments.format); }},
         {"sql", [&] { return sqlCommand(arguments.name, arguments.query, arguments.maxRows, arguments.format); }},
         {"doctor", [&] { return doctorCommand(arguments.format); }}};
@@ -196,6 +237,7 @@ int main(int argc, char **argv)
     addRunVerb(app, arguments.run);
     addLookVerbs(app, arguments);
     addControlVerbs(app, arguments);
+    addSetVerb(app, arguments.set);
     addRecordingVerbs(app, arguments);
     if (argc < 2) {
         Output(STDERR_FILENO).result(app.help());

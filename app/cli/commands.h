@@ -5,6 +5,7 @@
 
 #include "app/cli/output.h"
 #include "app/cli/run_options.h"
+#include "core/control/control_client.h"
 #include "core/control/protocol.h"
 
 #include <optional>
@@ -32,9 +33,23 @@ int logsCommand(const LogsOptions &options);
 /// pause, unpause, checkpoint, stop: asks the run's supervisor and waits until it is done.
 int controlCommand(const std::string &run, control::RequestKind kind, Format format);
 
+struct SetOptions
+{
+    std::string run;
+    std::vector<std::string> assignments; ///< KEY=VALUE
+    std::vector<std::string> rules;       ///< PATTERN:KEY=VALUE
+    bool undo = false;
+    Format format = Format::Text;
+};
+/// Changes the configuration of a run that goes on, and waits until the change is in force.
+int setCommand(const SetOptions &options);
+
 int analyzeCommand(const std::string &run, Format format);
 int sqlCommand(const std::string &run, const std::string &query, size_t maxRows, Format format);
 int doctorCommand(Format format);
+
+/// A connection to the run's supervisor; or, where there is none, the exit code for it once the reason is printed.
+tl::expected<control::ControlClient, int> connectTo(const run::RunFolder &folder);
 
 /// Prints "shardscope-cli: <text>" on standard error and returns the code.
 int failWith(int exitCode, const std::string &text);

@@ -4,7 +4,6 @@
 #include "app/cli/prepared_run.h"
 #include "app/cli/status_text.h"
 #include "core/base/clock.h"
-#include "core/control/control_client.h"
 #include "core/run/json_access.h"
 
 #include <chrono>
@@ -40,11 +39,14 @@ static std::string describeResult(RequestKind kind, const run::RunFolder &folder
 }
 
 /// A run that takes no commands, for good, is the wrong one to give them to: whoever asks has to change something.
-static int failToConnect(const run::RunFolder &folder, const std::string &why)
+tl::expected<control::ControlClient, int> connectTo(const run::RunFolder &folder)
 {
+    auto client = control::ControlClient::connect(folder);
+    if (client)
+        return std::move(*client);
     const auto status = run::currentStatus(folder, realtimeNs());
     const bool takesCommands = status && status->live() && !status->socket.empty();
-    return failWith(takesCommands ? kJobFailed : kWrongInput, why);
+    return tl::unexpected(failWith(takesCommands ? kJobFailed : kWrongInput, client.error().text));
 }
 
 int controlCommand(const std::string &name, RequestKind kind, Format format)
@@ -52,9 +54,9 @@ int controlCommand(const std::string &name, RequestKind kind, Format format)
     const auto folder = run::findRun(name, runsDirectory());
     if (!folder)
         return failWith(kWrongInput, folder.error().text);
-    auto client = control::ControlClient::connect(*folder);
+    auto client = connectTo(*folder);
     if (!client)
-        return failToConnect(*folder, client.error().text);
+        return client.error();
     const auto result = client->request(kind, kPatience);
     if (!result)
         return failWith(kJobFailed, result.error().text);

@@ -7,15 +7,17 @@
 #include "core/config/check.h"
 #include "core/config/configuration_file.h"
 #include "core/config/machine_facts.h"
-#include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 #include "core/data/dataset.h"
 #include "core/files/checkpoint_folder.h"
+#include "core/launch/live_settings.h"
 #include "core/pretrained/open_model.h"
 #include "core/run/places.h"
 #include "core/run/run_pointer.h"
 #include "core/run/run_record.h"
 #include "core/run/run_status.h"
 #include "core/shapes/known_models.h"
+#include "core/shapes/unit_plan.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -80,7 +82,7 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
 {
     RunConfiguration configuration;
     if (resumed) {
-        if (auto read = config::applyFile(configuration, resumed->configFile(resumed->lastAttempt())); !read)
+        if (auto read = launch::applyInForce(configuration, *resumed, resumed->lastAttempt()); !read)
             return tl::unexpected(read.error());
     }
     if (!options.configuration.empty()) {
@@ -94,6 +96,12 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
     for (const std::string &assignment : options.assignments) {
         if (auto set = config::setAssignment(configuration, assignment); !set)
             return tl::unexpected(set.error());
+    }
+    for (const std::string &text : options.rules) {
+        auto rule = config::ruleFromText(text);
+        if (!rule)
+            return tl::unexpected(rule.error());
+        configuration.units.push_back(std::move(*rule));
     }
     // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
     for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer, &configuration.model.path}) {
@@ -115,6 +123,17 @@ static Result<> checkData(const RunConfiguration &configuration, const config::K
     if (!dataset)
         return tl::unexpected(dataset.error());
     return {};
+}
+
+/// What may become of a run while it goes on: what could run here, with the units and buckets that it has.
+static launch::Admit admitChangesOf(shapes::ModelPlan plan, config::MachineFacts machine)
+{
+    return [plan = std::move(plan), machine = std::move(machine)](const RunConfiguration &changed) {
+        return config::resolveRun(changed, machine, shapes::knownModels(changed.model.path))
+            .and_then([&](const auto &run) {
+                return shapes::replanned(plan, run.configuration).map([&](const auto &) { return run.configuration; });
+            });
+    };
 }
 
 /// The checkpoint that a run goes on from, with steps left to do.
@@ -139,6 +158,8 @@ static nlohmann::json askedFor(const RunConfiguration &configuration)
         const std::string key = path.substr(dot + 1);
         asked[section][key] = all.at(section).at(key);
     }
+    if (!configuration.units.empty())
+        asked["unit"] = all.at("unit");
     return asked;
 }
 
@@ -250,8 +271,13 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     const auto resolved = config::resolveRun(*asked, machine, shapes::knownModels(asked->model.path));
     if (!resolved)
         return tl::unexpected(resolved.error());
-    if (auto model = pretrained::openModel(resolved->configuration); !model)
+    const auto model = pretrained::openModel(resolved->configuration);
+    if (!model)
         return tl::unexpected(model.error());
+    auto plan =
+        shapes::planOf(shapes::unitsOf(model->shape), resolved->configuration, resolved->configuration.parallel.ranks);
+    if (!plan)
+        return tl::unexpected(plan.error());
     if (resumed) {
         if (auto checkpoint = checkpointToResume(*resumed, resolved->configuration); !checkpoint)
             return tl::unexpected(checkpoint.error());
@@ -271,6 +297,8 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     prepared->plan.hangNs = resolved->configuration.run.hangSeconds * 1'000'000'000;
     prepared->plan.cores = machine.cpuThreads;
     prepared->plan.environment = environment;
+    prepared->plan.configuration = resolved->configuration;
+    prepared->plan.admit = admitChangesOf(std::move(*plan), machine);
     if (auto known = run::leavePointer(runsDirectory(), prepared->plan.folder); !known)
         prepared->notes.push_back(fmt::format("Lists of runs will not show this one: {}", known.error().text));
     prepared->notes.insert(prepared->notes.begin(), resolved->notes.begin(), resolved->notes.end());

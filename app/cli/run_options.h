@@ -18,6 +18,7 @@ struct RunOptions
     /// --preset, --ranks, … as (key, text), in the order of the command line's documentation.
     std::vector<std::pair<std::string, std::string>> keys;
     std::vector<std::string> assignments; ///< --set KEY=VALUE; after the others
+    std::vector<std::string> rules;       ///< --unit PATTERN:KEY=VALUE; after those of files
     std::string out;                      ///< empty: a new folder in the runs directory
     std::string resume;                   ///< a run; empty: a new one
     Format format = Format::Text;

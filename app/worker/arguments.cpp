@@ -23,6 +23,9 @@ Result<std::variant<Arguments, Information>> parseArguments(int argc, char **arg
     app.add_option("--set", arguments.assignments, "KEY=VALUE over the configuration; may be repeated")
         ->allow_extra_args(false)
         ->type_name("KEY=VALUE");
+    app.add_option("--unit", arguments.rules, "a rule for the parameters that PATTERN matches; may be repeated")
+        ->allow_extra_args(false)
+        ->type_name("PATTERN:KEY=VALUE");
     app.add_flag("--resume", arguments.resume,
                  "go on in a run folder that is there, from its newest whole checkpoint (a restart by torchrun does)");
     app.set_version_flag("--version", "shardscope-worker " SHARDSCOPE_VERSION);

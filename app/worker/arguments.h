@@ -14,6 +14,7 @@ struct Arguments
 {
     std::filesystem::path configuration;  ///< TOML or JSON
     std::vector<std::string> assignments; ///< KEY=VALUE of --set
+    std::vector<std::string> rules;       ///< PATTERN:KEY=VALUE of --unit
     std::filesystem::path out;
     bool resume = false;
     std::vector<std::string> commandLine;

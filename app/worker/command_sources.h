@@ -15,7 +15,8 @@ public:
     {
     }
     train::CommandSet poll() override;
-    control::Command waitWhilePaused(int64_t step) override { return m_channel.waitWhilePaused(step); }
+    control::Order waitWhilePaused(int64_t step) override { return m_channel.waitWhilePaused(step); }
+    Result<control::ConfigurationChange> change(int64_t number) override;
 
 private:
     control::RankChannel &m_channel;
@@ -31,7 +32,9 @@ public:
     }
     train::CommandSet poll() override;
     /// Nobody can pause such a run.
-    control::Command waitWhilePaused(int64_t) override { return control::Command::Unpause; }
+    control::Order waitWhilePaused(int64_t) override { return control::Command::Unpause; }
+    /// Nor change its configuration.
+    Result<control::ConfigurationChange> change(int64_t number) override;
 
 private:
     const SignalWatch &m_watch;

@@ -4,7 +4,7 @@
 #include "app/worker/cpu_products.h"
 #include "core/base/clock.h"
 #include "core/config/configuration_file.h"
-#include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 #include "core/run/places.h"
 #include "core/shapes/known_models.h"
 #include "core/shapes/unit_plan.h"
@@ -30,6 +30,12 @@ static Result<config::RunConfiguration> readConfiguration(const Arguments &argum
     for (const std::string &assignment : arguments.assignments) {
         if (auto set = config::setAssignment(*configuration, assignment); !set)
             return tl::unexpected(set.error());
+    }
+    for (const std::string &text : arguments.rules) {
+        auto rule = config::ruleFromText(text);
+        if (!rule)
+            return tl::unexpected(rule.error());
+        configuration->units.push_back(std::move(*rule));
     }
     configuration->parallel.ranks = environment.worldSize;
     return configuration;

@@ -232,15 +232,16 @@ void Checker::checkOptimizer()
 /// Groups are of neighbouring ranks and all equally large, so their size divides the number of ranks.
 void Checker::checkGroups()
 {
-    auto &parallel = m_run.configuration.parallel;
+    const auto &parallel = m_run.configuration.parallel;
     if (isBad("parallel.ranks") || isBad("parallel.shard_group") || isBad("parallel.reshard_group"))
         return;
-    if (parallel.shardGroup == 0)
-        parallel.shardGroup = parallel.ranks % 2 == 0 ? parallel.ranks / 2 : parallel.ranks;
-    if (parallel.ranks % parallel.shardGroup != 0)
+    // auto stays auto: a run that goes on at another number of ranks, or under another strategy, has its own half.
+    const int64_t half = parallel.ranks % 2 == 0 ? parallel.ranks / 2 : parallel.ranks;
+    const int64_t group = parallel.shardGroup == 0 ? half : parallel.shardGroup;
+    if (parallel.ranks % group != 0)
         add("parallel.shard_group", "parallel.shard_group = {} doesn't divide parallel.ranks = {}.",
             parallel.shardGroup, parallel.ranks);
-    const int64_t shards = parallel.strategy == Strategy::Hybrid ? parallel.shardGroup : parallel.ranks;
+    const int64_t shards = parallel.strategy == Strategy::Hybrid ? group : parallel.ranks;
     if (parallel.reshardGroup != 0 && shards % parallel.reshardGroup != 0)
         add("parallel.reshard_group", "parallel.reshard_group = {} doesn't divide the {} ranks that share a copy.",
             parallel.reshardGroup, shards);

@@ -102,10 +102,17 @@ Result<bool> ControlClient::receive(Clock::time_point deadline)
 
 Result<nlohmann::json> ControlClient::request(RequestKind kind, std::chrono::milliseconds patience)
 {
-    const Request request{++m_lastId, kind};
+    return send({0, kind}, patience).map_error([](const Refusal &refusal) { return Error{refusal.text}; });
+}
+
+tl::expected<nlohmann::json, ControlClient::Refusal> ControlClient::send(Request request,
+                                                                         std::chrono::milliseconds patience)
+{
+    const auto failed = [](std::string text) { return tl::unexpected(Refusal{std::move(text)}); };
+    request.id = ++m_lastId;
     const std::string line = toLine(request) + "\n";
     if (::send(m_fd, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
-        return fail("The run's supervisor has ended.");
+        return failed("The run's supervisor has ended.");
     const auto deadline = Clock::now() + patience;
     for (;;) {
         const auto reply =
@@ -114,13 +121,13 @@ Result<nlohmann::json> ControlClient::request(RequestKind kind, std::chrono::mil
             const Reply found = *reply;
             m_replies.erase(reply);
             if (!found.ok)
-                return fail("{}", found.error);
+                return tl::unexpected(Refusal{found.error, found.refused});
             return found.result;
         }
         if (Clock::now() >= deadline)
-            return fail("The run did not answer within {} s.", patience.count() / 1000);
+            return failed(fmt::format("The run did not answer within {} s.", patience.count() / 1000));
         if (const auto received = receive(deadline); !received)
-            return tl::unexpected(received.error());
+            return failed(received.error().text);
     }
 }
 

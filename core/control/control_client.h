@@ -26,9 +26,17 @@ public:
     ControlClient(const ControlClient &) = delete;
     ControlClient &operator=(const ControlClient &) = delete;
 
+    /// Why a request was not carried out.
+    struct Refusal
+    {
+        std::string text;
+        bool refused = false; ///< what was asked for can't be, and nothing was done
+    };
     /// Sends and waits for the reply. Events that come meanwhile are kept for nextEvent(). A reply that is not ok is an
     /// error with its text, and so is a supervisor that ends without one.
     Result<nlohmann::json> request(RequestKind kind, std::chrono::milliseconds patience);
+    /// The same of any request; its id is filled in.
+    tl::expected<nlohmann::json, Refusal> send(Request request, std::chrono::milliseconds patience);
     /// The next event; nothing after `patience`; an error where the connection is closed.
     Result<std::optional<Event>> nextEvent(std::chrono::milliseconds patience);
     /// For poll(): readable when something came.

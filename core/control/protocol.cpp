@@ -12,8 +12,8 @@ using shardscope::run::take;
 
 namespace shardscope::control {
 
-static constexpr std::array<std::string_view, 7> kRequestNames = {"status",     "subscribe", "pause",   "unpause",
-                                                                  "checkpoint", "stop",      "stop_now"};
+static constexpr std::array<std::string_view, 10> kRequestNames = {
+    "status", "subscribe", "pause", "unpause", "checkpoint", "stop", "stop_now", "set", "undo", "configuration"};
 
 std::string_view toText(RequestKind kind)
 {
@@ -22,7 +22,12 @@ std::string_view toText(RequestKind kind)
 
 std::string toLine(const Request &request)
 {
-    return dump({{"version", kProtocolVersion}, {"id", request.id}, {"command", toText(request.kind)}});
+    json line = {{"version", kProtocolVersion}, {"id", request.id}, {"command", toText(request.kind)}};
+    if (request.kind == RequestKind::Set) {
+        line["set"] = request.live.assignments;
+        line["unit"] = request.live.rules;
+    }
+    return dump(line);
 }
 
 std::string toLine(const Reply &reply)
@@ -32,12 +37,25 @@ std::string toLine(const Reply &reply)
         line["result"] = reply.result;
     else
         line["error"] = reply.error;
+    if (reply.refused)
+        line["refused"] = true;
     return dump(line);
 }
 
 std::string toLine(const Event &event)
 {
     return dump({{"version", kProtocolVersion}, {"event", event.name}, {"data", event.data}});
+}
+
+static std::vector<std::string> textsOf(const json &object, const char *key)
+{
+    std::vector<std::string> texts;
+    const auto list = object.find(key);
+    for (const json &each : list != object.end() && list->is_array() ? *list : json::array()) {
+        if (each.is_string())
+            texts.push_back(each.get<std::string>());
+    }
+    return texts;
 }
 
 tl::expected<Request, BadRequest> requestFromLine(std::string_view line)
@@ -58,6 +76,7 @@ tl::expected<Request, BadRequest> requestFromLine(std::string_view line)
     for (size_t i = 0; i < kRequestNames.size(); ++i) {
         if (kRequestNames[i] == command) {
             request.kind = static_cast<RequestKind>(i);
+            request.live = {textsOf(*object, "set"), textsOf(*object, "unit")};
             return request;
         }
     }
@@ -80,6 +99,7 @@ Result<Incoming> incomingFromLine(std::string_view line)
     take(*object, "id", reply.id);
     take(*object, "ok", reply.ok);
     take(*object, "error", reply.error);
+    take(*object, "refused", reply.refused);
     reply.result = object->value("result", json::object());
     return incoming;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/base/result.h"
+#include "core/config/live_change.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -24,7 +25,11 @@ enum class RequestKind {
     Unpause,    ///< answered when every rank runs again
     Checkpoint, ///< answered when it is whole; result: step, path
     Stop,       ///< finish the step, checkpoint, end; answered when the run has ended
-    StopNow     ///< end at once, without a checkpoint; answered when the run has ended
+    StopNow,    ///< end at once, without a checkpoint; answered when the run has ended
+    Set,        ///< change live keys; answered when in force on every rank: changed {key: {from, to}}, step (the first
+                ///< one under it; null where nothing changes)
+    Undo,       ///< go back to the configuration before the last change; answered as Set
+    Configuration ///< what was asked for last: configuration, start_rules, undo (what Undo would change; null: nothing)
 };
 std::string_view toText(RequestKind kind);
 
@@ -32,6 +37,7 @@ struct Request
 {
     int64_t id = 0;
     RequestKind kind = RequestKind::Status;
+    config::LiveRequest live = {}; ///< of Set
 };
 
 struct Reply
@@ -40,6 +46,7 @@ struct Reply
     bool ok = true;
     std::string error; ///< for a user; empty where ok
     nlohmann::json result = nlohmann::json::object();
+    bool refused = false; ///< not ok, and nothing was done: what was asked for can't be
 };
 
 struct Event

@@ -103,37 +103,51 @@ void RankChannel::send(const RankMessage &message)
     wake();
 }
 
-std::optional<Command> RankChannel::poll()
+std::optional<Order> RankChannel::poll()
 {
     const std::lock_guard lock(m_mutex);
     if (m_commands.empty())
         return std::nullopt;
-    const Command command = m_commands.front();
+    const Order order = m_commands.front();
     m_commands.pop_front();
-    return command;
+    return order;
 }
 
-Command RankChannel::waitWhilePaused(int64_t step)
+std::optional<ConfigurationChange> RankChannel::waitForChange(int64_t number)
+{
+    if (m_fd < 0)
+        return std::nullopt;
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return m_changes.contains(number) || m_gone; });
+    const auto found = m_changes.find(number);
+    if (found == m_changes.end())
+        return std::nullopt;
+    ConfigurationChange change = std::move(found->second);
+    m_changes.erase(m_changes.begin(), std::next(found));
+    return change;
+}
+
+Order RankChannel::waitWhilePaused(int64_t step)
 {
     if (m_fd < 0)
         return Command::Unpause;
     send(PausedMessage{step});
-    std::optional<Command> command;
+    std::optional<Order> order;
     {
         std::unique_lock lock(m_mutex);
         for (;;) {
             m_changed.wait(lock, [this] { return !m_commands.empty() || m_gone; });
             if (m_commands.empty())
                 return Command::Stop;
-            command = m_commands.front();
+            order = m_commands.front();
             m_commands.pop_front();
-            if (*command != Command::Pause) // it is paused already
+            if (order->command != Command::Pause) // it is paused already
                 break;
         }
     }
-    if (*command == Command::Unpause)
+    if (order->command == Command::Unpause)
         send(RunningMessage{step});
-    return *command;
+    return *order;
 }
 
 bool RankChannel::flush(int timeoutMs)
@@ -210,10 +224,15 @@ bool RankChannel::readCommands()
             return errno == EAGAIN || errno == EWOULDBLOCK;
         for (const std::string &line : m_lines.add({bytes, static_cast<size_t>(got)})) {
             // A line that is no command comes from a newer supervisor; what this rank can't do it leaves.
-            if (const auto command = commandFromLine(line)) {
-                const std::lock_guard lock(m_mutex);
-                m_commands.push_back(*command);
-            }
+            const auto read = orderFromLine(line);
+            if (!read)
+                continue;
+            const std::lock_guard lock(m_mutex);
+            if (const auto *order = std::get_if<Order>(&*read))
+                m_commands.push_back(*order);
+            else
+                m_changes.insert_or_assign(std::get<ConfigurationChange>(*read).number,
+                                           std::get<ConfigurationChange>(*read));
         }
         m_changed.notify_all();
     }

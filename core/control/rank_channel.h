@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,12 +37,17 @@ public:
 
     /// Queues a message. Never blocks.
     void send(const RankMessage &message);
-    /// The next command, or nothing. Rank 0 asks once a step; the other ranks need not.
-    std::optional<Command> poll();
+    /// The next order, or nothing. Rank 0 asks once a step; the other ranks need not.
+    std::optional<Order> poll();
+    /// The change of that number, which the supervisor sent to all ranks before rank 0 was told to set it; waits where
+    /// it is still on its way. Once: it and those before it are forgotten. Nothing where the supervisor has died, or
+    /// where there is none.
+    std::optional<ConfigurationChange> waitForChange(int64_t number);
     /// For a rank that pauses after `step` steps: says `paused` and sleeps until a command comes. Unpause (which says
-    /// `running`) means go on. Checkpoint means write one and call this again. Stop means checkpoint and end; it is
-    /// also the answer where the supervisor has died. Without a supervisor there is nothing to wait for: Unpause.
-    Command waitWhilePaused(int64_t step);
+    /// `running`) means go on. Checkpoint means write one and call this again, Set likewise. Stop means checkpoint and
+    /// end; it is also the answer where the supervisor has died. Without a supervisor there is nothing to wait for:
+    /// Unpause.
+    Order waitWhilePaused(int64_t step);
     /// Waits until everything queued is sent, at most timeoutMs. True where it was.
     bool flush(int timeoutMs);
 
@@ -70,7 +76,8 @@ private:
     std::condition_variable m_changed;
     std::deque<Outgoing> m_outgoing;
     size_t m_sentOfFirst = 0; ///< bytes of m_outgoing.front() that are on their way already
-    std::deque<Command> m_commands;
+    std::deque<Order> m_commands;
+    std::map<int64_t, ConfigurationChange> m_changes; ///< by number
     bool m_ending = false;
     bool m_gone = false;
     std::thread m_thread;

@@ -13,7 +13,7 @@ using shardscope::run::take;
 
 namespace shardscope::control {
 
-static constexpr std::array<std::string_view, 4> kCommands = {"pause", "unpause", "checkpoint", "stop"};
+static constexpr std::array<std::string_view, 5> kCommands = {"pause", "unpause", "checkpoint", "stop", "set"};
 
 std::string_view toText(Command command)
 {
@@ -59,6 +59,11 @@ static json toJson(const RunningMessage &m)
     return {{"type", "running"}, {"step", m.step}};
 }
 
+static json toJson(const ConfiguredMessage &m)
+{
+    return {{"type", "configured"}, {"change", m.change}, {"first_step", m.firstStep}};
+}
+
 static json toJson(const CheckpointMessage &m)
 {
     return {{"type", "checkpoint"}, {"step", m.step}, {"path", m.path}};
@@ -83,9 +88,23 @@ std::string toLine(const RankMessage &message)
     return dump(std::visit([](const auto &m) { return toJson(m); }, message));
 }
 
-std::string toLine(Command command)
+std::string toLine(const Order &order)
 {
-    return dump({{"command", toText(command)}});
+    json line = {{"command", toText(order.command)}};
+    if (order.command == Command::Set)
+        line["change"] = order.change;
+    return dump(line);
+}
+
+std::string toLine(const ConfigurationChange &change)
+{
+    // The texts of JSON travel as texts: a rank hands them on as they are, and their keys keep their order.
+    return dump({{"configuration", change.fullJson},
+                 {"change", change.number},
+                 {"origin", change.origin},
+                 {"requested_ns", change.requestedNs},
+                 {"text", change.text},
+                 {"changed", change.changedJson}});
 }
 
 static StepMessage stepFromJson(const json &object)
@@ -133,6 +152,12 @@ Result<RankMessage> messageFromLine(std::string_view line)
         return PausedMessage{step};
     if (type == "running")
         return RunningMessage{step};
+    if (type == "configured") {
+        ConfiguredMessage m;
+        take(*object, "change", m.change);
+        take(*object, "first_step", m.firstStep);
+        return m;
+    }
     if (type == "warning") {
         WarningMessage m{text};
         take(*object, "failed_checkpoint", m.failedCheckpoint);
@@ -153,15 +178,27 @@ Result<RankMessage> messageFromLine(std::string_view line)
     return fail("A rank's message of the unknown type \"{}\".", type);
 }
 
-Result<Command> commandFromLine(std::string_view line)
+Result<std::variant<Order, ConfigurationChange>> orderFromLine(std::string_view line)
 {
     const auto object = parseObject(line, "A command");
     if (!object)
         return tl::unexpected(object.error());
+    if (object->contains("configuration")) {
+        ConfigurationChange change;
+        take(*object, "configuration", change.fullJson);
+        take(*object, "change", change.number);
+        take(*object, "origin", change.origin);
+        take(*object, "requested_ns", change.requestedNs);
+        take(*object, "text", change.text);
+        take(*object, "changed", change.changedJson);
+        return change;
+    }
     std::string text;
+    int64_t change = 0;
     take(*object, "command", text);
+    take(*object, "change", change);
     if (const auto command = commandFromText(text))
-        return *command;
+        return Order(*command, change);
     return fail("The unknown command \"{}\".", text);
 }
 

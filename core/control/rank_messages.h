@@ -18,10 +18,37 @@ enum class Command {
     Pause,
     Unpause,
     Checkpoint, ///< write one and go on
-    Stop        ///< finish the step, write a checkpoint, end with exit code 0
+    Stop,       ///< finish the step, write a checkpoint, end with exit code 0
+    Set         ///< take up a change of the configuration that every rank has been sent before
 };
 std::string_view toText(Command command);
 std::optional<Command> commandFromText(std::string_view text);
+
+/// A command as it travels: a Set says which change it is about.
+struct Order
+{
+    Command command = Command::Pause;
+    int64_t change = 0;
+
+    Order(Command ordered, int64_t number = 0) // a command is the order for it
+        : command(ordered)
+        , change(number)
+    {
+    }
+    bool operator==(const Order &) const = default;
+};
+
+/// Supervisor → every rank, before rank 0 is told to Set it: a configuration that will be in force.
+struct ConfigurationChange
+{
+    int64_t number = 0;      ///< counts the changes of an attempt from 1
+    std::string origin;      ///< "user", "undo", "sweep": `config.origin` of the recording
+    int64_t requestedNs = 0; ///< CLOCK_REALTIME
+    std::string text;        ///< "parallel.strategy: full → none"
+    std::string changedJson; ///< {"parallel.strategy": {"from": "full", "to": "none"}}
+    std::string fullJson;    ///< the whole configuration, as config.json has it
+    bool operator==(const ConfigurationChange &) const = default;
+};
 
 /// The model is built and the first step is about to begin.
 struct ReadyMessage
@@ -59,6 +86,13 @@ struct RunningMessage
     int64_t step = 0;
 };
 
+/// A change of the configuration is in force on this rank.
+struct ConfiguredMessage
+{
+    int64_t change = 0;
+    int64_t firstStep = 0; ///< the first step under it
+};
+
 /// A checkpoint is whole (rank 0 says so).
 struct CheckpointMessage
 {
@@ -83,14 +117,16 @@ struct FailureMessage
     int64_t wallNs = 0; ///< CLOCK_REALTIME; the earliest failure of a run is its reason
 };
 
-using RankMessage = std::variant<ReadyMessage, StepMessage, PausedMessage, RunningMessage, CheckpointMessage,
-                                 WarningMessage, FailureMessage>;
+using RankMessage = std::variant<ReadyMessage, StepMessage, PausedMessage, RunningMessage, ConfiguredMessage,
+                                 CheckpointMessage, WarningMessage, FailureMessage>;
 
 /// One line without its newline.
 std::string toLine(const RankMessage &message);
-std::string toLine(Command command);
+std::string toLine(const Order &order);
+std::string toLine(const ConfigurationChange &change);
 /// An error says what was wrong with the line; the reader skips it.
 Result<RankMessage> messageFromLine(std::string_view line);
-Result<Command> commandFromLine(std::string_view line);
+/// What a rank reads: an order or the announcement of a change.
+Result<std::variant<Order, ConfigurationChange>> orderFromLine(std::string_view line);
 
 } // namespace shardscope::control

@@ -3,6 +3,7 @@
 
 using nlohmann::json;
 using shardscope::control::Command;
+using shardscope::control::Order;
 
 namespace shardscope::launch {
 
@@ -12,22 +13,23 @@ CommandQueue::CommandQueue(int ranks, Send send)
 {
 }
 
-void CommandQueue::add(Command command, Done done)
+void CommandQueue::add(const Order &order, Done done)
 {
-    if (m_stopping && command != Command::Stop) {
+    if (m_stopping && order.command != Command::Stop) {
         done(fail("The run is stopping."));
         return;
     }
-    if (command == Command::Stop)
+    if (order.command == Command::Stop)
         m_stopping = true;
-    m_queue.push_back({command, std::move(done)});
+    m_queue.push_back({order, std::move(done)});
     advance();
 }
 
 void CommandQueue::advance()
 {
     while (!m_underWay && !m_queue.empty()) {
-        const Command command = m_queue.front().command;
+        const Order order = m_queue.front().order;
+        const Command command = order.command;
         const bool nothingToDo =
             (command == Command::Pause && paused()) || (command == Command::Unpause && m_paused.empty());
         if (nothingToDo) {
@@ -35,7 +37,7 @@ void CommandQueue::advance()
             continue;
         }
         m_underWay = true;
-        m_send(command, paused() ? Recipients::All : Recipients::RankZero);
+        m_send(order, paused() ? Recipients::All : Recipients::RankZero);
     }
 }
 
@@ -44,6 +46,7 @@ void CommandQueue::finishCurrent(const Result<json> &result)
     const Waiting finished = std::move(m_queue.front());
     m_queue.pop_front();
     m_underWay = false;
+    m_configured.clear();
     finished.done(result);
 }
 
@@ -51,7 +54,7 @@ void CommandQueue::rankPaused(int rank, int64_t step)
 {
     m_paused.insert(rank);
     m_step = step;
-    if (m_underWay && m_queue.front().command == Command::Pause && paused()) {
+    if (m_underWay && m_queue.front().order.command == Command::Pause && paused()) {
         finishCurrent(json{{"step", step}});
         advance();
     }
@@ -61,15 +64,26 @@ void CommandQueue::rankRuns(int rank, int64_t step)
 {
     m_paused.erase(rank);
     m_step = step;
-    if (m_underWay && m_queue.front().command == Command::Unpause && m_paused.empty()) {
+    if (m_underWay && m_queue.front().order.command == Command::Unpause && m_paused.empty()) {
         finishCurrent(json{{"step", step}});
+        advance();
+    }
+}
+
+void CommandQueue::rankConfigured(int rank, int64_t change, int64_t firstStep)
+{
+    if (!m_underWay || m_queue.front().order != Order(Command::Set, change))
+        return;
+    m_configured.insert(rank);
+    if (m_configured.size() == m_ranks) {
+        finishCurrent(json{{"step", firstStep}});
         advance();
     }
 }
 
 void CommandQueue::checkpointWritten(int64_t step, const std::string &path)
 {
-    if (m_underWay && m_queue.front().command == Command::Checkpoint) {
+    if (m_underWay && m_queue.front().order.command == Command::Checkpoint) {
         finishCurrent(json{{"step", step}, {"path", path}});
         advance();
     }
@@ -77,7 +91,7 @@ void CommandQueue::checkpointWritten(int64_t step, const std::string &path)
 
 void CommandQueue::checkpointFailed(const std::string &reason)
 {
-    if (m_underWay && m_queue.front().command == Command::Checkpoint) {
+    if (m_underWay && m_queue.front().order.command == Command::Checkpoint) {
         finishCurrent(fail("{}", reason));
         advance();
     }
@@ -87,7 +101,7 @@ void CommandQueue::runEnded(const json &result, const std::string &reason)
 {
     const std::deque<Waiting> waiting = std::exchange(m_queue, {});
     for (const Waiting &each : waiting) {
-        if (each.command == Command::Stop)
+        if (each.order.command == Command::Stop)
             each.done(result);
         else
             each.done(fail("{}", reason));

@@ -19,17 +19,19 @@ class CommandQueue
 {
 public:
     enum class Recipients { RankZero, All };
-    using Send = std::function<void(control::Command, Recipients)>;
-    /// What a command's asker gets: {"step": …, "path": …}, or why it was not carried out.
+    using Send = std::function<void(const control::Order &, Recipients)>;
+    /// What a command's asker gets: {"step": …, "path": …}, or why it was not carried out. Of a Set the step is the
+    /// first one under the change.
     using Done = std::function<void(const Result<nlohmann::json> &)>;
 
     CommandQueue(int ranks, Send send);
 
     /// done may be called before add() returns. A stop is done when the run has ended.
-    void add(control::Command command, Done done);
+    void add(const control::Order &order, Done done);
 
     void rankPaused(int rank, int64_t step);
     void rankRuns(int rank, int64_t step);
+    void rankConfigured(int rank, int64_t change, int64_t firstStep);
     void checkpointWritten(int64_t step, const std::string &path);
     void checkpointFailed(const std::string &reason);
     /// Answers all that wait: a stop with the result, others with `reason` as their error.
@@ -41,7 +43,7 @@ public:
 private:
     struct Waiting
     {
-        control::Command command;
+        control::Order order;
         Done done;
     };
     /// Sends the first command that has something to do; answers those that have not.
@@ -53,7 +55,8 @@ private:
     std::deque<Waiting> m_queue; ///< the first is under way while m_underWay
     bool m_underWay = false;
     bool m_stopping = false;
-    std::set<int> m_paused; ///< ranks that said so
+    std::set<int> m_paused;     ///< ranks that said so
+    std::set<int> m_configured; ///< ranks that have taken up the change under way
     int64_t m_step = 0;
 };
 

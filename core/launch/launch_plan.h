@@ -4,6 +4,7 @@
 #include "core/base/result.h"
 #include "core/files/checkpoint_folder.h"
 #include "core/launch/environment.h"
+#include "core/launch/live_settings.h"
 #include "core/run/run_folder.h"
 
 #include <cstdint>
@@ -25,6 +26,9 @@ struct LaunchPlan
     int cores = 1;                                        ///< shared by the ranks
     std::optional<files::CheckpointInfo> resumeFrom = {}; ///< where the attempt goes on
     Environment environment = processEnvironment();       ///< the user's; ranks get a cleaned one
+    /// As config.json has it, and what may become of it while the run goes on.
+    config::RunConfiguration configuration = {};
+    Admit admit = {};
 };
 
 /// shardscope-worker: what SHARDSCOPE_WORKER names, else beside the running program, else in PATH.

@@ -74,15 +74,48 @@ Result<> RankProcess::start(const LaunchPlan &plan, int storePort, int storeFd)
     ::fcntl(m_channel.get(), F_SETFL, O_NONBLOCK);
     m_readable = std::make_unique<QSocketNotifier>(m_channel.get(), QSocketNotifier::Read);
     connect(m_readable.get(), &QSocketNotifier::activated, this, &RankProcess::readMessages);
+    m_writable = std::make_unique<QSocketNotifier>(m_channel.get(), QSocketNotifier::Write);
+    m_writable->setEnabled(false);
+    connect(m_writable.get(), &QSocketNotifier::activated, this, &RankProcess::writeQueued);
     return {};
 }
 
-void RankProcess::send(control::Command command)
+void RankProcess::send(const control::Order &order)
 {
-    const std::string line = toLine(command) + "\n";
-    // A few bytes into a buffer of many thousand: what doesn't fit means that the rank has stopped reading for good.
-    if (m_channel.valid() && ::send(m_channel.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        spdlog::warn("Rank {} could not be told \"{}\": {}.", m_rank, toText(command), std::strerror(errno));
+    sendLine(toLine(order));
+}
+
+void RankProcess::send(const control::ConfigurationChange &change)
+{
+    sendLine(toLine(change));
+}
+
+void RankProcess::sendLine(const std::string &line)
+{
+    if (!m_channel.valid())
+        return;
+    m_outgoing += line + "\n";
+    writeQueued();
+}
+
+void RankProcess::writeQueued()
+{
+    ssize_t sent = 0;
+    while (!m_outgoing.empty() && m_channel.valid()) {
+        sent = ::send(m_channel.get(), m_outgoing.data(), m_outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            break;
+        m_outgoing.erase(0, static_cast<size_t>(sent));
+    }
+    const bool full = sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (sent < 0 && !full) {
+        spdlog::warn("Rank {} could not be told of a command: {}.", m_rank, std::strerror(errno));
+        m_outgoing.clear();
+    }
+    if (m_writable)
+        m_writable->setEnabled(full);
 }
 
 void RankProcess::kill(int signal)
@@ -102,6 +135,7 @@ void RankProcess::readMessages()
             return;
         if (got <= 0) {
             m_readable.reset();
+            m_writable.reset();
             m_channel.close();
             return;
         }

@@ -29,7 +29,8 @@ public:
     int rank() const { return m_rank; }
     int64_t pid() const { return m_pid; }
     bool running() const { return m_process.state() != QProcess::NotRunning; }
-    void send(control::Command command);
+    void send(const control::Order &order);
+    void send(const control::ConfigurationChange &change);
     /// To the rank's process group.
     void kill(int signal);
 
@@ -43,6 +44,8 @@ Q_SIGNALS:
     void ended(int rank);
 
 private:
+    void sendLine(const std::string &line);
+    void writeQueued();
     void readMessages();
     void onFinished(int code, QProcess::ExitStatus status);
 
@@ -51,6 +54,8 @@ private:
     QProcess m_process;
     FileDescriptor m_channel;
     std::unique_ptr<QSocketNotifier> m_readable;
+    std::unique_ptr<QSocketNotifier> m_writable; ///< on while m_outgoing waits for room
+    std::string m_outgoing;
     control::LineSplitter m_lines;
     std::optional<int> m_exitCode;
     std::optional<int> m_endSignal;

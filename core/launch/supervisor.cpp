@@ -15,6 +15,7 @@
 
 using nlohmann::json;
 using shardscope::control::Command;
+using shardscope::control::Order;
 using shardscope::control::RequestKind;
 
 namespace shardscope::launch {
@@ -28,7 +29,8 @@ Supervisor::Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &ob
     , m_observer(observer)
     , m_server(this)
     , m_commands(m_plan.ranks,
-                 [this](Command command, CommandQueue::Recipients recipients) { sendCommand(command, recipients); })
+                 [this](const Order &order, CommandQueue::Recipients recipients) { sendCommand(order, recipients); })
+    , m_settings(m_plan.configuration, m_plan.admit)
     , m_meter(m_plan.ranks)
     , m_hangWatch(m_plan.folder, m_plan.attempt, m_plan.hangNs)
 {
@@ -289,11 +291,16 @@ bool Supervisor::anyRunning() const
     return std::any_of(m_ranks.begin(), m_ranks.end(), [](const auto &rank) { return rank->running(); });
 }
 
-void Supervisor::sendCommand(Command command, CommandQueue::Recipients recipients)
+void Supervisor::sendCommand(const Order &order, CommandQueue::Recipients recipients)
 {
+    // What a Set is about goes to all before anybody is told to set it: no rank can wait for it in vain.
+    if (const auto change = m_changes.find(order.change); order.command == Command::Set && change != m_changes.end()) {
+        for (const auto &rank : m_ranks)
+            rank->send(change->second);
+    }
     for (const auto &rank : m_ranks) {
         if (rank->rank() == 0 || recipients == CommandQueue::Recipients::All)
-            rank->send(command);
+            rank->send(order);
     }
 }
 
@@ -320,6 +327,9 @@ static std::optional<Command> commandOf(RequestKind kind)
     case RequestKind::Status:
     case RequestKind::Subscribe:
     case RequestKind::StopNow:
+    case RequestKind::Set:
+    case RequestKind::Undo:
+    case RequestKind::Configuration:
         break;
     }
     return std::nullopt;
@@ -329,8 +339,8 @@ void Supervisor::onRequested(qint64 client, const control::Request &request)
 {
     if (const auto command = commandOf(request.kind)) {
         const auto answer = [this, client, id = request.id](const Result<json> &result) {
-            m_server.reply(client, result ? control::Reply{id, true, {}, *result}
-                                          : control::Reply{id, false, result.error().text, {}});
+            m_server.reply(client, result ? control::Reply{.id = id, .result = *result}
+                                          : control::Reply{.id = id, .ok = false, .error = result.error().text});
         };
         enqueue(*command, answer, "control socket");
         return;
@@ -340,9 +350,13 @@ void Supervisor::onRequested(qint64 client, const control::Request &request)
         endNow();
         return;
     }
+    if (request.kind == RequestKind::Set || request.kind == RequestKind::Undo)
+        return configure(client, request);
+    if (request.kind == RequestKind::Configuration)
+        return m_server.reply(client, {.id = request.id, .result = m_settings.describe()});
     if (request.kind == RequestKind::Subscribe)
         m_server.subscribe(client);
-    m_server.reply(client, {request.id, true, {}, json::parse(run::toJson(m_status))});
+    m_server.reply(client, {.id = request.id, .result = json::parse(run::toJson(m_status))});
 }
 
 run::RunFailure Supervisor::decideFailure() const
@@ -375,7 +389,7 @@ void Supervisor::finish()
                                              : "The run ended before the command came into force.";
     m_commands.runEnded(result, why);
     for (const auto &[client, id] : m_endNowAskers)
-        m_server.reply(client, {id, true, {}, result});
+        m_server.reply(client, {.id = id, .result = result});
     m_server.close();
     Q_EMIT finished(m_status);
 }

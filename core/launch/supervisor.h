@@ -9,6 +9,7 @@
 #include "core/launch/failure_judge.h"
 #include "core/launch/hang_watch.h"
 #include "core/launch/launch_plan.h"
+#include "core/launch/live_settings.h"
 #include "core/launch/rank_process.h"
 #include "core/launch/step_meter.h"
 #include "core/observe/observer.h"
@@ -17,6 +18,7 @@
 
 #include <QObject>
 #include <QTimer>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -71,6 +73,7 @@ private:
     void on(int rank, const control::StepMessage &message);
     void on(int rank, const control::PausedMessage &message);
     void on(int rank, const control::RunningMessage &message);
+    void on(int rank, const control::ConfiguredMessage &message);
     void on(int rank, const control::CheckpointMessage &message);
     void on(int rank, const control::WarningMessage &message);
     void on(int rank, const control::FailureMessage &message);
@@ -78,7 +81,10 @@ private:
 
     void onRequested(qint64 client, const control::Request &request);
     void enqueue(control::Command command, CommandQueue::Done done, std::string_view asker);
-    void sendCommand(control::Command command, CommandQueue::Recipients recipients);
+    void configure(qint64 client, const control::Request &request);
+    /// In force on every rank: kept for who resumes the run.
+    void keepInForce(const control::ConfigurationChange &change);
+    void sendCommand(const control::Order &order, CommandQueue::Recipients recipients);
     void lookForHang();
     void tellOfDeath(const run::RunFailure &failure);
     void endAfterFailure();
@@ -95,6 +101,8 @@ private:
     std::vector<std::unique_ptr<RankProcess>> m_ranks;
     ControlServer m_server;
     CommandQueue m_commands;
+    LiveSettings m_settings;
+    std::map<int64_t, control::ConfigurationChange> m_changes; ///< accepted, and not in force yet
     StepMeter m_meter;
     FailureJudge m_judge;
     HangWatch m_hangWatch;

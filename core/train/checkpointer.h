@@ -30,6 +30,7 @@ public:
     /// device. After an error the earlier checkpoints are whole and nothing is left of this one.
     Result<std::filesystem::path> write(engine::Engine &engine, int64_t step);
 
+    void setKeep(int64_t keep) { m_keep = keep; }
     std::filesystem::path pathOf(int64_t step) const { return m_folder.pathOf(step); }
 
     /// Compares everything, then reads. Returns the number of steps that are done.

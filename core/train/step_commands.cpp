@@ -10,16 +10,18 @@ void CommandSet::add(const CommandSet &other)
     pause |= other.pause;
     checkpoint |= other.checkpoint;
     stop |= other.stop;
+    change = std::max(change, other.change); // each is a whole configuration: the newest says all
 }
 
 CommandWords toWords(const CommandSet &commands)
 {
-    return {commands.pause ? 1.0 : 0.0, commands.checkpoint ? 1.0 : 0.0, commands.stop ? 1.0 : 0.0};
+    return {commands.pause ? 1.0 : 0.0, commands.checkpoint ? 1.0 : 0.0, commands.stop ? 1.0 : 0.0,
+            static_cast<double>(commands.change)};
 }
 
 CommandSet fromWords(std::span<const double> words)
 {
-    return {words[0] > 0, words[1] > 0, words[2] > 0};
+    return {words[0] > 0, words[1] > 0, words[2] > 0, static_cast<int64_t>(words[3])};
 }
 
 void CommandSchedule::heard(int64_t step, const CommandSet &commands)

@@ -17,13 +17,15 @@ struct CommandSet
     bool pause = false;
     bool checkpoint = false;
     bool stop = false;
-    bool any() const { return pause || checkpoint || stop; }
+    int64_t change = 0; ///< number of the change of the configuration to take up; 0: none
+    bool any() const { return pause || checkpoint || stop || change > 0; }
     void add(const CommandSet &other);
     bool operator==(const CommandSet &) const = default;
 };
 
-/// The set as numbers that are summed over the ranks: more than 0 means that some rank asks for it.
-using CommandWords = std::array<double, 3>;
+/// The set as numbers that are summed over the ranks: more than 0 means that some rank asks for it. A change comes from
+/// one rank only, rank 0, so that the sum is its number.
+using CommandWords = std::array<double, 4>;
 CommandWords toWords(const CommandSet &commands);
 CommandSet fromWords(std::span<const double> words);
 

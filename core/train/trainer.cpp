@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/train/reconfigure.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +27,7 @@ static BatchPlan planOf(const TrainerJob &job)
 
 Trainer::Trainer(TrainerJob job)
     : m_job(std::move(job))
+    , m_inForce(m_job.configuration)
     , m_plan(planOf(m_job))
     , m_loader(m_job.dataset, m_job.decoder.engine().device())
     , m_validator(m_job.dataset, m_plan)
@@ -69,7 +71,7 @@ Result<Trainer::End> Trainer::run()
     if (auto settled = settle(); !settled)
         return tl::unexpected(settled.error());
     const CommandSet asked = m_commands.takeDue(std::numeric_limits<int64_t>::max()); // too late to come into force
-    const bool lacking = m_job.configuration.checkpoint.every > 0 && m_checkpointed != m_done;
+    const bool lacking = m_inForce.checkpoint.every > 0 && m_checkpointed != m_done;
     if (lacking || asked.checkpoint || asked.stop) {
         if (auto written = checkpoint(); !written)
             return tl::unexpected(written.error());
@@ -83,6 +85,10 @@ Result<Trainer::Next> Trainer::obeyCommands()
     const CommandSet due = m_commands.takeDue(m_done + 1);
     if (!due.any())
         return Next::Step;
+    if (due.change > 0) {
+        if (auto taken = takeUp(due.change); !taken)
+            return tl::unexpected(taken.error());
+    }
     if (due.checkpoint || due.stop) {
         if (auto written = due.stop ? checkpoint() : checkpointAndGoOn(); !written)
             return tl::unexpected(written.error());
@@ -101,11 +107,17 @@ Result<Trainer::Next> Trainer::pause()
         return Next::Step;
     m_job.observer.event(EventKind::Command, fmt::format("Paused after step {}", m_done));
     for (;;) {
-        const control::Command command = m_job.commands.waitWhilePaused(m_done);
+        const control::Order order = m_job.commands.waitWhilePaused(m_done);
+        const control::Command command = order.command;
         if (command == control::Command::Unpause)
             break;
         if (command == control::Command::Pause)
             continue;
+        if (command == control::Command::Set) {
+            if (auto taken = takeUp(order.change); !taken)
+                return tl::unexpected(taken.error());
+            continue;
+        }
         const bool stop = command == control::Command::Stop;
         if (auto written = stop ? checkpoint() : checkpointAndGoOn(); !written)
             return tl::unexpected(written.error());
@@ -114,6 +126,26 @@ Result<Trainer::Next> Trainer::pause()
     }
     m_job.observer.event(EventKind::Command, fmt::format("Going on after step {}", m_done));
     return Next::Step;
+}
+
+/// A change of the configuration, in force from the next step on.
+Result<> Trainer::takeUp(int64_t change)
+{
+    // What was begun under the old one ends under it.
+    if (auto settled = settle(); !settled)
+        return settled;
+    const auto told = m_job.commands.change(change);
+    if (!told)
+        return tl::unexpected(told.error());
+    auto configuration = reconfigure(*told, m_done + 1, m_job.decoder.engine(), m_job.observer);
+    if (!configuration)
+        return tl::unexpected(configuration.error());
+    m_inForce = std::move(*configuration);
+    m_schedule.peak = m_inForce.optimizer.learningRate;
+    m_schedule.minimum = m_inForce.optimizer.minLearningRate;
+    m_job.checkpointer.setKeep(m_inForce.checkpoint.keep);
+    m_job.report(control::ConfiguredMessage{change, m_done + 1});
+    return {};
 }
 
 /// All micro-batches of a step; returns this rank's part of the mean loss.
@@ -150,7 +182,7 @@ Result<> Trainer::runStep()
     const CommandWords words = toWords(m_job.commands.poll());
     const engine::StepScalars scalars = engine.reduceScalars(loss, words);
     step.scalars = scalars;
-    engine.optimizerStep(step.result.learningRate, m_job.configuration.optimizer.clipNorm, scalars);
+    engine.optimizerStep(step.result.learningRate, m_inForce.optimizer.clipNorm, scalars);
     step.ended = StepMark::now(engine.device()); // what follows is not of the step: it would spoil its tokens a second
     if (validationDue(step.number)) {
         const SpanScope span(m_job.observer, SpanInfo{"validate", SpanCategory::Host, Phase::Validate});
@@ -223,7 +255,7 @@ bool Trainer::validationDue(int64_t step) const
 
 Result<> Trainer::checkpointIfDue()
 {
-    const int64_t every = m_job.configuration.checkpoint.every;
+    const int64_t every = m_inForce.checkpoint.every;
     return every > 0 && m_done % every == 0 ? checkpointAndGoOn() : Result<>{};
 }
 

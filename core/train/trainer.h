@@ -87,6 +87,7 @@ private:
 
     Result<Next> obeyCommands();
     Result<Next> pause();
+    Result<> takeUp(int64_t change);
     Result<> runStep();
     at::Tensor accumulateGradients(OpenStep &step);
     Result<> settle();
@@ -98,6 +99,7 @@ private:
     bool validationDue(int64_t step) const;
 
     TrainerJob m_job;
+    config::RunConfiguration m_inForce; ///< the job's, with what was changed since
     BatchPlan m_plan;
     BatchLoader m_loader;
     Validator m_validator;

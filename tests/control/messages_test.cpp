@@ -17,6 +17,7 @@ TEST(RankMessages, comeBackFromTheirLines)
         StepMessage{3, 20, 2.5, std::nullopt, 1024, 5'000'000, 1 << 20, 7, 99, 8},
         PausedMessage{4},
         RunningMessage{4},
+        ConfiguredMessage{2, 9},
         CheckpointMessage{5, "/a \"b\"/ü"},
         WarningMessage{"two\nlines", true},
         FailureMessage{"why", 3, true, 12}};
@@ -43,13 +44,23 @@ TEST(RankMessages, garbageIsAnErrorAndNoMessage)
 {
     for (const char *line : {"", "{", "[]", "null", "{\"type\":\"dance\"}", "{\"type\":5}", "\xff\xfe"})
         EXPECT_FALSE(messageFromLine(line)) << line;
-    EXPECT_FALSE(commandFromLine("{\"command\":\"dance\"}"));
+    EXPECT_FALSE(orderFromLine("{\"command\":\"dance\"}"));
 }
 
 TEST(Commands, comeBackFromTheirLines)
 {
-    for (Command command : {Command::Pause, Command::Unpause, Command::Checkpoint, Command::Stop})
-        EXPECT_EQ(commandFromLine(toLine(command)).value(), command);
+    for (const Order &order : {Order(Command::Pause), Order(Command::Unpause), Order(Command::Checkpoint),
+                               Order(Command::Stop), Order(Command::Set, 3)})
+        EXPECT_EQ(std::get<Order>(orderFromLine(toLine(order)).value()), order);
+}
+
+TEST(Commands, changesComeBackFromTheirLines)
+{
+    const ConfigurationChange change{
+        2, "undo", 77, "a: \"1\" → 2", R"({"a":{"from":"1","to":"2"}})", R"({"b":{"a":2}})"};
+    const std::string line = toLine(change);
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    EXPECT_EQ(std::get<ConfigurationChange>(orderFromLine(line).value()), change);
 }
 
 TEST(Protocol, requestsComeBackFromTheirLines)
@@ -58,6 +69,19 @@ TEST(Protocol, requestsComeBackFromTheirLines)
     ASSERT_TRUE(request);
     EXPECT_EQ(request->id, 7);
     EXPECT_EQ(request->kind, RequestKind::StopNow);
+}
+
+TEST(Protocol, aSetCarriesWhatIsAskedFor)
+{
+    const auto set = requestFromLine(toLine(Request{8, RequestKind::Set, {{"a=1", "b=\"x\""}, {"p:c=2"}}}));
+    ASSERT_TRUE(set);
+    EXPECT_EQ(set->kind, RequestKind::Set);
+    EXPECT_THAT(set->live.assignments, testing::ElementsAre("a=1", "b=\"x\""));
+    EXPECT_THAT(set->live.rules, testing::ElementsAre("p:c=2"));
+    const auto odd = requestFromLine(R"({"version":1,"id":9,"command":"set","set":["a=1",5],"unit":"x"})");
+    ASSERT_TRUE(odd);
+    EXPECT_THAT(odd->live.assignments, testing::ElementsAre("a=1"));
+    EXPECT_TRUE(odd->live.rules.empty());
 }
 
 TEST(Protocol, refusedRequestsKeepTheirId)
@@ -81,6 +105,8 @@ TEST(Protocol, repliesAndEventsAreToldApart)
     ASSERT_TRUE(bad && bad->reply);
     EXPECT_FALSE(bad->reply->ok);
     EXPECT_EQ(bad->reply->error, "no");
+    EXPECT_FALSE(bad->reply->refused);
+    EXPECT_TRUE(incomingFromLine(toLine(Reply{2, false, "no", {}, true}))->reply->refused);
     const auto event = incomingFromLine(toLine(Event{"step", {{"step", 5}}}));
     ASSERT_TRUE(event && event->event);
     EXPECT_EQ(event->event->name, "step");

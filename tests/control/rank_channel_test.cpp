@@ -64,7 +64,7 @@ private:
     std::deque<RankMessage> m_messages;
 };
 
-static std::optional<Command> pollWithin(RankChannel &channel, std::chrono::milliseconds patience)
+static std::optional<Order> pollWithin(RankChannel &channel, std::chrono::milliseconds patience)
 {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     for (;;) {
@@ -134,6 +134,41 @@ TEST(RankChannel, waitsWhilePausedUntilACommandComes)
     answering.join();
     const auto running = supervisor.next();
     ASSERT_TRUE(running && std::holds_alternative<RunningMessage>(*running));
+}
+
+TEST(RankChannel, keepsChangesApartFromOrdersUntilTheyAreWanted)
+{
+    SupervisorEnd supervisor;
+    RankChannel channel(supervisor.rankFd, [] {});
+    const ConfigurationChange first{.number = 1, .text = "one"};
+    const ConfigurationChange second{.number = 2, .text = "two"};
+    supervisor.write(toLine(first) + "\n" + toLine(second) + "\n" + toLine(Order(Command::Set, 2)) + "\n");
+    EXPECT_EQ(pollWithin(channel, 5s), Order(Command::Set, 2));
+    EXPECT_FALSE(channel.poll());
+    EXPECT_EQ(channel.waitForChange(2), second);
+}
+
+TEST(RankChannel, aLateRankWaitsForTheChangeThatTheOthersHave)
+{
+    SupervisorEnd supervisor;
+    RankChannel channel(supervisor.rankFd, [] {});
+    const ConfigurationChange change{.number = 3, .text = "late"};
+    std::thread sending([&] {
+        std::this_thread::sleep_for(50ms);
+        supervisor.write(toLine(change) + "\n");
+    });
+    EXPECT_EQ(channel.waitForChange(3), change);
+    sending.join();
+}
+
+TEST(RankChannel, waitsForNoChangeOfASupervisorThatHasDied)
+{
+    auto supervisor = std::make_unique<SupervisorEnd>();
+    RankChannel channel(supervisor->rankFd, [] {});
+    supervisor.reset();
+    EXPECT_FALSE(channel.waitForChange(1));
+    RankChannel inert(-1, [] {});
+    EXPECT_FALSE(inert.waitForChange(1));
 }
 
 TEST(RankChannel, neverWaitsForASupervisorThatDoesNotRead)

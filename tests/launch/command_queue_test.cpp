@@ -6,6 +6,7 @@
 
 using namespace shardscope;
 using shardscope::control::Command;
+using shardscope::control::Order;
 using shardscope::launch::CommandQueue;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -14,17 +15,18 @@ using testing::IsEmpty;
 class CommandQueueTest : public testing::Test
 {
 protected:
-    void add(Command command)
+    void add(const Order &order)
     {
-        queue.add(command, [this, command](const Result<nlohmann::json> &result) {
+        queue.add(order, [this, command = order.command](const Result<nlohmann::json> &result) {
             answers.push_back(std::string(toText(command)) + ": " + (result ? result->dump() : result.error().text));
         });
     }
 
     std::vector<std::string> sent;
     std::vector<std::string> answers;
-    CommandQueue queue{2, [this](Command command, CommandQueue::Recipients recipients) {
-                           sent.push_back(std::string(toText(command)) +
+    CommandQueue queue{2, [this](const Order &order, CommandQueue::Recipients recipients) {
+                           sent.push_back(std::string(toText(order.command)) +
+                                          (order.change ? fmt::format(" {}", order.change) : std::string()) +
                                           (recipients == CommandQueue::Recipients::All ? " to all" : " to rank 0"));
                        }};
 };
@@ -39,6 +41,36 @@ TEST_F(CommandQueueTest, isPausedWhenEveryRankSaidSo)
     queue.rankPaused(1, 7);
     EXPECT_TRUE(queue.paused());
     EXPECT_THAT(answers, ElementsAre("pause: {\"step\":7}"));
+}
+
+TEST_F(CommandQueueTest, aChangeIsInForceWhenEveryRankSaidSo)
+{
+    add({Command::Set, 1});
+    add({Command::Set, 2});
+    EXPECT_THAT(sent, ElementsAre("set 1 to rank 0"));
+    queue.rankConfigured(0, 1, 5);
+    queue.rankConfigured(0, 1, 5);
+    queue.rankConfigured(1, 7, 5); // of no change that is under way
+    EXPECT_THAT(answers, IsEmpty());
+    queue.rankConfigured(1, 1, 5);
+    EXPECT_THAT(answers, ElementsAre("set: {\"step\":5}"));
+    EXPECT_THAT(sent, ElementsAre("set 1 to rank 0", "set 2 to rank 0"));
+    queue.runEnded({}, "ended");
+    EXPECT_EQ(answers.back(), "set: ended");
+}
+
+TEST_F(CommandQueueTest, pausedRanksTakeUpAChangeAndStayPaused)
+{
+    add(Command::Pause);
+    queue.rankPaused(0, 3);
+    queue.rankPaused(1, 3);
+    add({Command::Set, 1});
+    EXPECT_EQ(sent.back(), "set 1 to all");
+    queue.rankConfigured(0, 1, 4);
+    queue.rankPaused(0, 3);
+    queue.rankConfigured(1, 1, 4);
+    EXPECT_EQ(answers.back(), "set: {\"step\":4}");
+    EXPECT_TRUE(queue.paused());
 }
 
 TEST_F(CommandQueueTest, holdsCommandsBackUntilTheOneBeforeIsInForce)

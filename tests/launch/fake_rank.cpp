@@ -67,8 +67,9 @@ static Deeds readDeeds(int rank)
 struct Meeting
 {
     std::atomic<int> steps[8];
-    std::atomic<int> command; ///< 1 + control::Command
-    std::atomic<int> inForce; ///< after this step
+    std::atomic<int> command;    ///< 1 + control::Command
+    std::atomic<int> inForce;    ///< after this step
+    std::atomic<int64_t> change; ///< of a Set
 };
 
 static Meeting *openMeeting(const fs::path &path)
@@ -124,6 +125,7 @@ private:
     void act(int step);
     bool takeCommand(int step);
     void checkpoint(int step);
+    void configure(int step, int64_t change);
 
     int m_rank;
     int m_ranks;
@@ -198,26 +200,35 @@ void FakeRank::checkpoint(int step)
 bool FakeRank::takeCommand(int step)
 {
     if (m_rank == 0 && m_meeting->inForce < step) {
-        if (const auto command = m_channel->poll()) {
-            m_meeting->command = 1 + static_cast<int>(*command);
+        if (const auto order = m_channel->poll()) {
+            m_meeting->change = order->change;
+            m_meeting->command = 1 + static_cast<int>(order->command);
             m_meeting->inForce = step + 2;
         }
     }
     if (m_meeting->inForce != step)
         return false;
-    Command command = static_cast<Command>(m_meeting->command - 1);
-    if (command == Command::Checkpoint) {
-        checkpoint(step);
-        return false;
-    }
-    while (command == Command::Pause || command == Command::Checkpoint) {
-        if (command == Command::Checkpoint)
+    Order order(static_cast<Command>(m_meeting->command - 1), m_meeting->change);
+    const bool pauses = order == Command::Pause;
+    for (;; order = m_channel->waitWhilePaused(step)) {
+        if (order.command == Command::Set)
+            configure(step, order.change);
+        if (order == Command::Checkpoint || order == Command::Stop)
             checkpoint(step);
-        command = m_channel->waitWhilePaused(step);
+        if (!pauses || order == Command::Stop || order == Command::Unpause)
+            return order == Command::Stop;
     }
-    if (command == Command::Stop)
-        checkpoint(step);
-    return command == Command::Stop;
+}
+
+void FakeRank::configure(int step, int64_t change)
+{
+    const auto configuration = m_channel->waitForChange(change);
+    if (!configuration)
+        std::abort();
+    std::printf("rank %d from step %d: %s (%s)\n", m_rank, step + 1, configuration->text.c_str(),
+                configuration->origin.c_str());
+    std::fflush(stdout);
+    m_channel->send(ConfiguredMessage{change, step + 1});
 }
 
 int main(int argc, char **argv)

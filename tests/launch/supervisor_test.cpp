@@ -101,6 +101,17 @@ protected:
             QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents, 10);
         return answer.get();
     }
+    tl::expected<nlohmann::json, ControlClient::Refusal> askLive(const control::Request &request)
+    {
+        using Answer = tl::expected<nlohmann::json, ControlClient::Refusal>;
+        auto answer = std::async(std::launch::async, [&]() -> Answer {
+            auto client = ControlClient::connect(plan.folder);
+            return client ? client->send(request, 10s) : Answer(tl::unexpected(ControlClient::Refusal{"no client"}));
+        });
+        while (answer.wait_for(0ms) != std::future_status::ready)
+            QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents, 10);
+        return answer.get();
+    }
     run::RunStatus stateFile() const { return run::readStatus(plan.folder).value(); }
 
 private:
@@ -368,4 +379,66 @@ TEST(SupervisorProcess, DISABLED_runsForEver)
     Supervisor supervisor(plan, run::RunLock::acquire(plan.folder).value(), listener);
     ASSERT_TRUE(supervisor.start());
     QCoreApplication::exec();
+}
+
+TEST_F(SupervisorTest, aSetIsInForceOnEveryRankFromOneStepAndKeptForAResume)
+{
+    start("", 2000, 2);
+    waitForStep(3);
+    const auto set =
+        askLive({.kind = RequestKind::Set, .live = {{"optimizer.clip_norm=0.5"}, {"block.*:strategy=none"}}});
+    ASSERT_TRUE(set) << set.error().text;
+    const int64_t step = set->at("step").get<int64_t>();
+    EXPECT_GT(step, 4);
+    EXPECT_EQ(set->at("changed").at("optimizer.clip_norm").at("to"), "0.5");
+    const std::string line =
+        fmt::format("from step {}: optimizer.clip_norm: 1 → 0.5, unit 'block.*': strategy: full → none (user)\n", step);
+    for (const int rank : {0, 1})
+        EXPECT_THAT(readTextFile(plan.folder.logFile(1, rank)).value(),
+                    HasSubstr(fmt::format("rank {} {}", rank, line)));
+    config::RunConfiguration resumed;
+    ASSERT_TRUE(applyInForce(resumed, plan.folder, 1));
+    EXPECT_EQ(resumed.optimizer.clipNorm, 0.5);
+    EXPECT_EQ(resumed.units.size(), 1U);
+    EXPECT_THAT(listener.events, Contains(HasSubstr("command: set optimizer.clip_norm: 1 → 0.5")));
+
+    const auto again = askLive({.kind = RequestKind::Set, .live = {{"optimizer.clip_norm=0.5"}, {}}});
+    ASSERT_TRUE(again) << again.error().text;
+    EXPECT_TRUE(again->at("step").is_null());
+    const auto undone = askLive({.kind = RequestKind::Undo});
+    ASSERT_TRUE(undone) << undone.error().text;
+    EXPECT_EQ(undone->at("changed").at("optimizer.clip_norm").at("to"), "1");
+    EXPECT_THAT(readTextFile(plan.folder.logFile(1, 1)).value(), HasSubstr("(undo)"));
+    EXPECT_EQ(askLive({.kind = RequestKind::Configuration})->at("configuration").at("optimizer").at("clip_norm"), 1.0);
+    ASSERT_TRUE(ask(RequestKind::Stop));
+}
+
+TEST_F(SupervisorTest, aSetWhilePausedIsInForceAtTheNextStep)
+{
+    start("", 2000, 2);
+    waitForStep(2);
+    const auto paused = ask(RequestKind::Pause);
+    ASSERT_TRUE(paused) << paused.error().text;
+    const auto set = askLive({.kind = RequestKind::Set, .live = {{"parallel.strategy=none"}, {}}});
+    ASSERT_TRUE(set) << set.error().text;
+    EXPECT_EQ(set->at("step").get<int64_t>(), paused->at("step").get<int64_t>() + 1);
+    EXPECT_EQ(stateFile().state, RunState::Paused);
+    ASSERT_TRUE(ask(RequestKind::Stop));
+}
+
+TEST_F(SupervisorTest, aSetThatCannotBeIsRefusedBeforeAnyRankHearsOfIt)
+{
+    plan.admit = [](const config::RunConfiguration &) -> Result<config::RunConfiguration> { return fail("Not here."); };
+    start("", 2000, 2);
+    waitForStep(1);
+    for (const auto &[assignment, why] :
+         {std::pair("parallel.strategy=none", "Not here."), std::pair("train.steps=1", "fixed while a run goes on")}) {
+        const auto set = askLive({.kind = RequestKind::Set, .live = {{assignment}, {}}});
+        ASSERT_FALSE(set);
+        EXPECT_THAT(set.error().text, HasSubstr(why));
+        EXPECT_TRUE(set.error().refused);
+    }
+    EXPECT_THAT(askLive({.kind = RequestKind::Undo}).error().text, HasSubstr("nothing to undo"));
+    ASSERT_TRUE(ask(RequestKind::Stop));
+    EXPECT_EQ(readTextFile(plan.folder.logFile(1, 0)).value(), "rank 0 of 2 begins\n");
 }

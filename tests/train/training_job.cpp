@@ -23,7 +23,8 @@ public:
         ++m_polls;
         return m_rank == 0 && m_script.poll ? m_script.poll(m_polls) : train::CommandSet{};
     }
-    control::Command waitWhilePaused(int64_t step) override
+    Result<control::ConfigurationChange> change(int64_t number) override { return m_script.changes.at(number); }
+    control::Order waitWhilePaused(int64_t step) override
     {
         if (m_rank == 0 && m_script.pausedAfter)
             m_script.pausedAfter->push_back(step);

@@ -6,6 +6,7 @@
 #include "tests/files/temporary_folder.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace shardscope::testing {
 struct Script
 {
     std::function<train::CommandSet(int64_t poll)> poll; ///< the first poll is 1; of rank 0
-    std::vector<control::Command> whilePaused;           ///< in order
-    std::vector<int64_t> *pausedAfter = nullptr;         ///< filled by rank 0
+    std::vector<control::Order> whilePaused;             ///< in order
+    std::map<int64_t, control::ConfigurationChange> changes = {};
+    std::vector<int64_t> *pausedAfter = nullptr; ///< filled by rank 0
 };
 
 struct JobOptions

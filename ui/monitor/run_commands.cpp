@@ -204,6 +204,9 @@ void RunCommands::onReply(const QString &folder, RequestKind kind, const Result<
         break;
     case RequestKind::Status:
     case RequestKind::Subscribe:
+    case RequestKind::Set:
+    case RequestKind::Undo:
+    case RequestKind::Configuration:
         break;
     }
 }

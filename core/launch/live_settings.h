@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/base/result.h"
+#include "core/config/live_change.h"
+#include "core/config/run_configuration.h"
+#include "core/control/rank_messages.h"
+#include "core/run/run_folder.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <vector>
+
+namespace shardscope::launch {
+
+/// Whether a changed configuration can run, and with nothing left to derive; a message where it can't.
+using Admit = std::function<Result<config::RunConfiguration>(const config::RunConfiguration &)>;
+
+/// The configuration of an attempt as `set` changes it. Each change is made on top of the one accepted before, which
+/// need not be in force yet: changes come into force one after the other.
+class LiveSettings
+{
+public:
+    /// What the attempt starts with. Without `admit` all that core/config lets through is admitted.
+    LiveSettings(config::RunConfiguration start, Admit admit);
+
+    /// The change that the ranks are to be told; nothing where it is so already. An error means that nothing happened.
+    Result<std::optional<control::ConfigurationChange>> set(const config::LiveRequest &request);
+    /// Back to before the last change. An error where there is none.
+    Result<std::optional<control::ConfigurationChange>> undo();
+
+    const config::RunConfiguration &accepted() const { return m_accepted; }
+    /// {"configuration": …, "start_rules": …, "undo": {key: {from, to}} or null}
+    nlohmann::json describe() const;
+
+private:
+    std::optional<control::ConfigurationChange> accept(config::RunConfiguration next, std::string origin);
+
+    config::RunConfiguration m_accepted;
+    std::vector<config::RunConfiguration> m_before; ///< what undo() goes back to, the newest last
+    Admit m_admit;
+    size_t m_startRules;
+    int64_t m_number = 0;
+};
+
+/// attempt-K/in-force.json: the configuration that was in force last, where `set` changed it. config.json stays as it
+/// was at the start.
+std::filesystem::path inForceFile(const run::RunFolder &folder, int attempt);
+/// Sets what an attempt had in force last: config.json, and in-force.json over it.
+Result<> applyInForce(config::RunConfiguration &configuration, const run::RunFolder &folder, int attempt);
+
+} // namespace shardscope::launch

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The supervisor's part in `set`: what changes the configuration of a running job.
+#include "core/base/file.h"
+#include "core/launch/supervisor.h"
+#include "core/run/json_access.h"
+
+using nlohmann::json;
+using shardscope::control::Command;
+using shardscope::control::Order;
+using shardscope::control::RequestKind;
+
+namespace shardscope::launch {
+
+void Supervisor::on(int rank, const control::ConfiguredMessage &message)
+{
+    m_commands.rankConfigured(rank, message.change, message.firstStep);
+}
+
+void Supervisor::keepInForce(const control::ConfigurationChange &change)
+{
+    const auto full = nlohmann::ordered_json::parse(change.fullJson);
+    const auto written = writeFileAtomically(inForceFile(m_plan.folder, m_plan.attempt), full.dump(2) + "\n");
+    if (!written)
+        tell(fmt::format("A resumed run would not know of this change: {}", written.error().text));
+}
+
+/// Set and Undo. What can't be is refused before anybody hears of it.
+void Supervisor::configure(qint64 client, const control::Request &request)
+{
+    const auto reply = [this, client, id = request.id](const json &result) {
+        m_server.reply(client, {.id = id, .result = result});
+    };
+    const auto refuse = [this, client, id = request.id](const std::string &why, bool refused) {
+        m_server.reply(client, {.id = id, .ok = false, .error = why, .refused = refused});
+    };
+    if (m_commands.stopping())
+        return refuse("The run is stopping.", true);
+    const auto change = request.kind == RequestKind::Undo ? m_settings.undo() : m_settings.set(request.live);
+    if (!change)
+        return refuse(change.error().text, true);
+    if (!*change)
+        return reply({{"step", nullptr}, {"changed", json::object()}, {"text", ""}});
+    m_changes.emplace((*change)->number, **change);
+    m_observer.event(EventKind::Command, fmt::format("{} {}", toText(request.kind), (*change)->text),
+                     run::dump({{"asker", "control socket"}, {"step", run::orNull(m_status.step)}}));
+    m_commands.add(Order(Command::Set, (*change)->number), [this, reply, refuse,
+                                                            number = (*change)->number](const Result<json> &result) {
+        const control::ConfigurationChange set = m_changes.extract(number).mapped();
+        if (!result)
+            return refuse(result.error().text, false);
+        keepInForce(set);
+        tell(fmt::format("From step {}: {}", result->at("step").get<int64_t>(), set.text));
+        reply({{"step", result->at("step")}, {"changed", json::parse(set.changedJson)}, {"text", set.text}});
+    });
+}
+
+} // namespace shardscope::launch
