@@ -3,6 +3,7 @@
 
 #include "ui/monitor/live_page.h"
 #include "ui/monitor/logs_page.h"
+#include "ui/toggles/toggles_panel.h"
 #if SHARDSCOPE_HAS_TIMELINE
 #include "ui/timeline/timeline_page.h"
 #endif
@@ -25,6 +26,11 @@ Pages makePages(const ui::Page::Context &context, ui::RunCommands &commands, QWi
 {
     Pages pages;
     pages.live = new ui::LivePage(context, commands, parent);
+    auto *toggles = new ui::TogglesPanel(context, commands, pages.live);
+    pages.live->setSide(toggles, {toggles->applyAction(), toggles->undoAction(), toggles->shownAction()});
+    QObject::connect(pages.live, &ui::LivePage::runSet, toggles, &ui::TogglesPanel::setRun);
+    QObject::connect(toggles, &ui::TogglesPanel::inspect, pages.live, &ui::LivePage::inspect);
+    QObject::connect(toggles, &ui::TogglesPanel::told, &commands, &ui::RunCommands::finished);
     pages.logs = new ui::LogsPage(context, parent);
     pages.all.push_back(pages.live);
 #if SHARDSCOPE_HAS_TIMELINE

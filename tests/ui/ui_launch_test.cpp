@@ -16,6 +16,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QLocale>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QTemporaryDir>
@@ -85,6 +86,33 @@ private Q_SLOTS:
         // The words are those of --set.
         config::RunConfiguration other;
         QCOMPARE(problems[0].message, config::setKey(other, "optimizer.learning_rate", "0,0003").error().text);
+    }
+
+    void rulesForUnitsAreAlsoInTheForm()
+    {
+        RunForm form(shapes::knownModels());
+        auto *rules = form.findChild<QPlainTextEdit *>();
+        rules->setPlainText(QStringLiteral("*:kind=norm,strategy=grad_op\n\n  block.1.*:strategy=none  \n"));
+        std::vector<config::Problem> problems;
+        const config::RunConfiguration configuration = form.configuration(problems);
+        QVERIFY(problems.empty());
+        QCOMPARE(configuration.units.size(), size_t(2));
+        const QString line =
+            shellLine(QStringLiteral("shardscope-cli"), runArguments(configuration, QStringLiteral("/r")));
+        QVERIFY2(line.contains(QLatin1String("--unit '*:kind=norm,strategy=grad_op' --unit 'block.1.*:strategy=none'")),
+                 qPrintable(line));
+        RunForm other(shapes::knownModels());
+        other.setConfiguration(configuration);
+        QCOMPARE(other.configuration(problems).units, configuration.units);
+        rules->setPlainText(QStringLiteral("block.*:stratgy=none"));
+        form.configuration(problems);
+        QCOMPARE(problems.size(), size_t(1));
+        QCOMPARE(problems[0].key, std::string("unit"));
+        form.showProblems(problems);
+        const auto labels = form.findChildren<QLabel *>();
+        QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel *label) {
+            return !label->isHidden() && label->text().contains(QLatin1String("Did you mean strategy?"));
+        }));
     }
 
     void problemsStandUnderTheirField()

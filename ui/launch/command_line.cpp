@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/launch/command_line.h"
 
-#include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 
 #include <QRegularExpression>
 #include <map>
@@ -33,6 +33,8 @@ QStringList runArguments(const config::RunConfiguration &configuration, const QS
         else
             arguments << QStringLiteral("--set") << QString::fromStdString(path) + u'=' + value;
     }
+    for (const config::UnitRule &rule : configuration.units)
+        arguments << QStringLiteral("--unit") << QString::fromStdString(config::textOf(rule));
     return arguments;
 }
 

@@ -69,18 +69,35 @@ void Field::build(const QStringList &choices, QWidget *parent)
 QString Field::text() const
 {
     if (m_check)
-        return m_check->isChecked() ? QStringLiteral("true") : QStringLiteral("false");
+        return m_check->checkState() == Qt::PartiallyChecked ? QString()
+               : m_check->isChecked()                        ? QStringLiteral("true")
+                                                             : QStringLiteral("false");
     return m_combo ? m_combo->currentText() : m_line->text().trimmed();
 }
 
 void Field::setText(const QString &text)
 {
-    if (m_check)
+    if (m_check) {
+        m_check->setTristate(false);
         m_check->setChecked(text == QLatin1String("true"));
-    else if (m_combo)
+    } else if (m_combo)
         m_combo->setCurrentText(text);
     else
         m_line->setText(text);
+}
+
+void Field::setMixed(const QString &word)
+{
+    if (m_check) {
+        m_check->setTristate(true);
+        m_check->setCheckState(Qt::PartiallyChecked);
+    } else if (m_combo) {
+        m_combo->setPlaceholderText(word);
+        m_combo->setCurrentIndex(-1);
+    } else {
+        m_line->clear();
+        m_line->setPlaceholderText(word);
+    }
 }
 
 void Field::setPlaceholder(const QString &text)

@@ -27,6 +27,8 @@ public:
     /// As --set takes it.
     QString text() const;
     void setText(const QString &text);
+    /// Several things have several values: the editor shows `word`, and text() is empty until somebody chooses.
+    void setMixed(const QString &word);
     /// What stands in an empty line edit: the value that then counts.
     void setPlaceholder(const QString &text);
     void setProblem(const QString &message);

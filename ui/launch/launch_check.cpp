@@ -4,6 +4,7 @@
 #include "core/data/dataset.h"
 #include "core/pretrained/open_model.h"
 #include "core/run/places.h"
+#include "core/shapes/unit_plan.h"
 #include "ui/common/background.h"
 
 #include <QDir>
@@ -30,6 +31,15 @@ LaunchCheck::LaunchCheck(std::vector<config::KnownModel> models, QObject *parent
         });
 }
 
+/// Whether the rules fit the model's parameters.
+static Result<shapes::ModelPlan> planOf(const config::RunConfiguration &configuration)
+{
+    return shapes::presetShape(configuration.model.preset).and_then([&](shapes::ModelShape shape) {
+        shape.tiedEmbeddings = configuration.model.tieEmbeddings;
+        return shapes::planOf(shapes::unitsOf(shape), configuration, configuration.parallel.ranks);
+    });
+}
+
 std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &configuration, const QString &runFolder,
                                                 std::vector<config::Problem> fieldProblems)
 {
@@ -44,6 +54,11 @@ std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &
         models.push_back(
             {.name = configuration.model.path, .maxSequence = std::numeric_limits<int64_t>::max(), .isFolder = true});
     config::CheckResult result = config::checkRun(configuration, *m_machine, models);
+    // A model folder's parameters are read elsewhere than in the window's thread: the run itself checks its rules.
+    if (result.resolved && configuration.model.path.empty()) {
+        if (const auto fits = planOf(result.resolved->configuration); !fits)
+            result.problems.push_back({"unit", fits.error().text});
+    }
     if (result.resolved) // what is derived counts where the data are looked at
         m_configuration = result.resolved->configuration;
     for (config::Problem &problem : result.problems) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/launch/run_form.h"
 
-#include "core/config/registry.h"
+#include "core/config/unit_rules.h"
 #include "ui/common/text.h"
 #include "ui/launch/field.h"
 
 #include <QGridLayout>
 #include <QGroupBox>
+#include <QLabel>
+#include <QPlainTextEdit>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -92,6 +94,7 @@ QWidget *RunForm::buildFold()
         if (!above)
             addField(key, m_fold)->addTo(grid);
     }
+    grid->addWidget(buildRules(), grid->rowCount(), 0, 1, 3);
     m_fold->hide();
     connect(m_foldButton, &QToolButton::toggled, this, [this](bool open) {
         m_fold->setVisible(open);
@@ -101,6 +104,37 @@ QWidget *RunForm::buildFold()
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(m_foldButton);
     layout->addWidget(m_fold);
+    return box;
+}
+
+QWidget *RunForm::buildRules()
+{
+    auto *box = new QWidget(m_fold);
+    m_rules = new QPlainTextEdit(box);
+    m_rules->setPlaceholderText(QStringLiteral("*:kind=norm,strategy=grad_op\nembedding.*:strategy=none"));
+    m_rules->setAccessibleName(tr("Rules for units"));
+    m_rules->setTabChangesFocus(true);
+    m_rules->setMaximumHeight(m_rules->fontMetrics().height() * 5);
+    QString help = tr("A rule a line, PATTERN:KEY=VALUE or several KEY=VALUE with commas between; in order, the last "
+                      "match wins.");
+    for (const config::RuleKey &key : config::ruleKeys())
+        help += u'\n' + QString::fromStdString(config::describe(key));
+    m_rules->setToolTip(help);
+    auto *label = new QLabel(tr("R&ules for units:"), box);
+    label->setBuddy(m_rules);
+    label->setToolTip(help);
+    m_rulesProblem = new QLabel(box);
+    m_rulesProblem->setWordWrap(true);
+    m_rulesProblem->setTextFormat(Qt::PlainText);
+    m_rulesProblem->setForegroundRole(QPalette::BrightText); // the theme's colour of errors
+    m_rulesProblem->hide();
+    connect(m_rules, &QPlainTextEdit::textChanged, this, &RunForm::edited);
+    auto *layout = new QVBoxLayout(box);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(4);
+    layout->addWidget(label);
+    layout->addWidget(m_rules);
+    layout->addWidget(m_rulesProblem);
     return box;
 }
 
@@ -122,6 +156,14 @@ config::RunConfiguration RunForm::configuration(std::vector<config::Problem> &pr
         if (const Result<> set = config::setKey(configuration, key.path, text.toStdString()); !set)
             problems.push_back({std::string(key.path), set.error().text});
     }
+    for (const QString &line : m_rules->toPlainText().split(u'\n', Qt::SkipEmptyParts)) {
+        if (line.trimmed().isEmpty())
+            continue;
+        if (auto rule = config::ruleFromText(line.trimmed().toStdString()))
+            configuration.units.push_back(std::move(*rule));
+        else
+            problems.push_back({"unit", rule.error().text});
+    }
     return configuration;
 }
 
@@ -132,6 +174,10 @@ void RunForm::setConfiguration(const config::RunConfiguration &configuration)
         const QString text = QString::fromStdString(config::textOf(config::valueOf(configuration, one->key())));
         one->setText(one->key().automatic && text == QLatin1String("auto") ? QString() : text);
     }
+    QStringList rules;
+    for (const config::UnitRule &rule : configuration.units)
+        rules << QString::fromStdString(config::textOf(rule));
+    m_rules->setPlainText(rules.join(u'\n'));
     blockSignals(false);
     Q_EMIT edited();
 }
@@ -146,6 +192,16 @@ void RunForm::showProblems(const std::vector<config::Problem> &problems)
         if (bad && one->editor()->parentWidget() == m_fold)
             m_foldButton->setChecked(true);
     }
+    QStringList ofRules;
+    for (const config::Problem &problem : problems) {
+        if (problem.key == "unit")
+            ofRules << QString::fromStdString(problem.message);
+    }
+    m_rulesProblem->setText(ofRules.join(u'\n'));
+    m_rulesProblem->setVisible(!ofRules.isEmpty());
+    m_rules->setAccessibleDescription(m_rulesProblem->text());
+    if (!ofRules.isEmpty())
+        m_foldButton->setChecked(true);
 }
 
 } // namespace shardscope::ui

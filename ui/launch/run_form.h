@@ -7,6 +7,8 @@
 #include <QWidget>
 #include <vector>
 
+class QLabel;
+class QPlainTextEdit;
 class QToolButton;
 
 namespace shardscope::ui {
@@ -35,11 +37,14 @@ private:
     QWidget *buildGroup(const QString &title, const std::vector<std::string_view> &paths);
     QWidget *buildFold();
     Field *addField(const config::Key &key, QWidget *parent);
+    QWidget *buildRules();
 
     std::vector<config::KnownModel> m_models;
     std::vector<Field *> m_fields;
     QWidget *m_fold = nullptr;
     QToolButton *m_foldButton = nullptr;
+    QPlainTextEdit *m_rules = nullptr; ///< a [[unit]] a line, as --unit has it
+    QLabel *m_rulesProblem = nullptr;
 };
 
 } // namespace shardscope::ui

@@ -86,7 +86,18 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     splitter->setStretchFactor(0, 1);
     splitter->setCollapsible(0, false);
     splitter->setSizes({600, 88});
-    return splitter;
+    m_sides = new QSplitter(Qt::Horizontal);
+    m_sides->addWidget(splitter);
+    m_sides->setStretchFactor(0, 1);
+    m_sides->setCollapsible(0, false);
+    return m_sides;
+}
+
+void LivePage::setSide(QWidget *side, const QList<QAction *> &actions)
+{
+    m_sides->addWidget(side);
+    m_sides->setStretchFactor(1, 0);
+    m_sideActions = actions;
 }
 
 QWidget *LivePage::buildEvents()
@@ -109,6 +120,7 @@ void LivePage::setRun(const run::RunSummary *run)
 {
     const bool another = !run || !m_run || run->folder.root() != m_run->folder.root();
     m_run = run ? std::optional(*run) : std::nullopt;
+    Q_EMIT runSet(run);
     if (!run)
         return; // the reader closes too, and says so
     m_header->setRun(*run);

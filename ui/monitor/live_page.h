@@ -7,6 +7,7 @@
 
 class QComboBox;
 class QLabel;
+class QSplitter;
 class QTableView;
 
 namespace shardscope::ui {
@@ -31,9 +32,14 @@ public:
 
     void setRun(const run::RunSummary *run) override;
     bool showSteps(int64_t first, int64_t last) override;
+    QList<QAction *> pageActions() const override { return m_sideActions; }
+    /// Takes what stands beside the charts, and its commands. It hides itself where it has nothing to say.
+    void setSide(QWidget *side, const QList<QAction *> &actions);
 
 Q_SIGNALS:
     void showLogs(int rank);
+    /// As setRun() was given it.
+    void runSet(const shardscope::run::RunSummary *run);
 
 protected:
     void recordingOpened() override;
@@ -65,6 +71,8 @@ private:
     QComboBox *m_rank = nullptr;
     EventsModel *m_events;
     QTableView *m_eventsView = nullptr;
+    QSplitter *m_sides = nullptr;
+    QList<QAction *> m_sideActions;
     LiveSeries m_series;
     LivePosition m_position;
     std::optional<run::RunSummary> m_run;

@@ -29,7 +29,7 @@ class RunCommands::Connections
 {
 public:
     /// Sends and waits for the answer, or for closeAll().
-    Result<nlohmann::json> request(control::ControlClient &client, RequestKind kind)
+    Result<nlohmann::json> request(control::ControlClient &client, const control::Request &request)
     {
         {
             const std::lock_guard lock(m_mutex);
@@ -37,10 +37,10 @@ public:
                 return fail("The window was closed.");
             m_sockets.insert(client.fd());
         }
-        Result<nlohmann::json> reply = client.request(kind, kPatience);
+        auto reply = client.send(request, kPatience);
         const std::lock_guard lock(m_mutex);
         m_sockets.erase(client.fd()); // before the client closes it and the number is another file's
-        return reply;
+        return reply.map_error([](const auto &refusal) { return Error{refusal.text}; });
     }
 
     void closeAll()
@@ -163,15 +163,31 @@ void RunCommands::send(RequestKind kind)
     const QString folder = m_folder;
     m_waiting.insert({folder, kind});
     updateEnabled();
+    sendInBackground(folder, {.kind = kind}, [this, folder, kind](const auto &reply) { onReply(folder, kind, reply); });
+}
+
+void RunCommands::sendInBackground(const QString &folder, const control::Request &request,
+                                   std::function<void(const Result<nlohmann::json> &)> done)
+{
     inBackground(
         m_threads, this,
-        [folder, kind, connections = m_connections]() -> Result<nlohmann::json> {
+        [folder, request, connections = m_connections]() -> Result<nlohmann::json> {
             Result<control::ControlClient> client = control::ControlClient::connect(run::RunFolder(toPath(folder)));
             if (!client)
                 return tl::unexpected<Error>(client.error());
-            return connections->request(*client, kind);
+            return connections->request(*client, request);
         },
-        [this, folder, kind](const Result<nlohmann::json> &reply) { onReply(folder, kind, reply); });
+        std::move(done));
+}
+
+void RunCommands::ask(const QString &folder, const control::Request &request)
+{
+    sendInBackground(folder, request, [this, folder, kind = request.kind](const Result<nlohmann::json> &reply) {
+        if (reply)
+            Q_EMIT answered(folder, kind, *reply);
+        else
+            Q_EMIT refused(folder, kind, QString::fromStdString(reply.error().text));
+    });
 }
 
 void RunCommands::onReply(const QString &folder, RequestKind kind, const Result<nlohmann::json> &reply)
@@ -207,7 +223,7 @@ void RunCommands::onReply(const QString &folder, RequestKind kind, const Result<
     case RequestKind::Set:
     case RequestKind::Undo:
     case RequestKind::Configuration:
-        break;
+        break; // ask() tells of these
     }
 }
 

@@ -8,6 +8,7 @@
 #include <QObject>
 #include <QString>
 #include <QThreadPool>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,8 +22,8 @@ struct RunStatus;
 namespace shardscope::ui {
 
 /// Pause, Unpause, Checkpoint, Stop, Kill and Resume for the run that is open, as actions that know when they make
-/// sense. A command goes over the run's control socket on a thread of its own; its answer comes when it is in force. The
-/// destructor lets go of commands that still wait: their runs have got them.
+/// sense. A command goes over the run's control socket on a thread of its own; its answer comes when it is in force.
+/// The destructor lets go of commands that still wait: their runs have got them.
 class RunCommands : public QObject
 {
     Q_OBJECT
@@ -41,6 +42,9 @@ public:
     QAction *resumeAction() const { return m_resume; }
     /// The run that is being started again; empty: none.
     void setResuming(const QString &folder);
+    /// Set, Undo or Configuration, to the run in that folder; answered() or refused() follows.
+    void ask(const QString &folder, const control::Request &request);
+
     /// Pause's icon and text follow the state and the theme.
     void updateLooks();
 
@@ -50,11 +54,16 @@ Q_SIGNALS:
     void failed(const QString &message);
     /// Somebody else starts the new attempt: the socket of a run that has ended is gone.
     void resumeWanted(const QString &folder);
+    /// What ask() was answered, and by which run.
+    void answered(const QString &folder, shardscope::control::RequestKind kind, const nlohmann::json &result);
+    void refused(const QString &folder, shardscope::control::RequestKind kind, const QString &why);
 
 private:
     class Connections;
 
     void send(control::RequestKind kind);
+    void sendInBackground(const QString &folder, const control::Request &request,
+                          std::function<void(const Result<nlohmann::json> &)> done);
     void confirmAndKill();
     void updateEnabled();
     void updateResume();

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/toggles/effect_card.h"
+
+#include "ui/common/text.h"
+
+#include <QGridLayout>
+#include <QLabel>
+#include <QToolButton>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace shardscope::ui {
+
+using analysis::Effect;
+using analysis::Side;
+
+QString changeText(const std::string &changedJson)
+{
+    const auto changed = nlohmann::ordered_json::parse(changedJson, nullptr, false);
+    QStringList lines;
+    if (!changed.is_object())
+        return {};
+    for (const auto &[key, change] : changed.items()) {
+        if (change.is_object())
+            lines << QString::fromStdString(
+                fmt::format("{}: {} → {}", key, change.value("from", ""), change.value("to", "")));
+    }
+    return lines.join(u'\n');
+}
+
+static QString figureText(double value, bool isTime)
+{
+    const auto whole = static_cast<int64_t>(std::llround(value));
+    return isTime ? durationText(whole) : bytesText(whole);
+}
+
+static QString sideText(const std::optional<Side> &side, bool isTime)
+{
+    return side ? figureText(side->median, isTime) : QStringLiteral("—");
+}
+
+static QString spreadText(const std::optional<Side> &side, bool isTime)
+{
+    return side ? EffectCard::tr("%1 (quartiles %2 … %3, %4 steps)")
+                      .arg(figureText(side->median, isTime), figureText(side->lower, isTime),
+                           figureText(side->upper, isTime))
+                      .arg(side->steps)
+                : EffectCard::tr("not measured, or fewer than %1 steps").arg(analysis::kStepsNeeded);
+}
+
+static QString verdictOf(const Effect &effect)
+{
+    if (!effect.p)
+        return {};
+    if (!effect.significant())
+        return EffectCard::tr("not significant");
+    if (effect.before->median <= 0)
+        return EffectCard::tr("more");
+    const double change = (effect.after->median / effect.before->median - 1) * 100;
+    return QString::asprintf("%+.1f %%", change);
+}
+
+EffectCard::EffectCard(QWidget *parent)
+    : QFrame(parent)
+    , m_title(new QLabel(this))
+    , m_waiting(new QLabel(this))
+    , m_steps(new QToolButton(this))
+{
+    setFrameShape(QFrame::StyledPanel);
+    setAutoFillBackground(true);
+    setBackgroundRole(QPalette::Base);
+    setAccessibleName(tr("What the last change did"));
+    auto *grid = new QGridLayout(this);
+    grid->setContentsMargins(12, 8, 12, 8);
+    grid->setHorizontalSpacing(8);
+    grid->setVerticalSpacing(4);
+    m_title->setWordWrap(true);
+    m_waiting->setWordWrap(true);
+    m_waiting->setForegroundRole(QPalette::PlaceholderText);
+    grid->addWidget(m_title, 0, 0, 1, 4);
+    const QString names[] = {tr("Step time"), tr("Peak memory"), tr("Exposed communication")};
+    for (int i = 0; i < 3; ++i) {
+        Row &row = m_rows[static_cast<size_t>(i)];
+        row = {new QLabel(names[i], this), new QLabel(this), new QLabel(this), new QLabel(this)};
+        row.name->setWordWrap(true);
+        for (QLabel *label : {row.before, row.after, row.verdict}) {
+            label->setTextFormat(Qt::PlainText);
+            label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+            label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+        }
+        grid->addWidget(row.name, i + 1, 0);
+        grid->addWidget(row.before, i + 1, 1);
+        grid->addWidget(row.after, i + 1, 2);
+        grid->addWidget(row.verdict, i + 1, 3);
+    }
+    grid->addWidget(m_waiting, 4, 0, 1, 4);
+    m_steps->setText(tr("&Steps…"));
+    m_steps->setToolTip(tr("Show the query that gives each step's figures"));
+    m_steps->setAutoRaise(true);
+    grid->addWidget(m_steps, 5, 0, 1, 4, Qt::AlignLeft);
+    grid->setColumnStretch(0, 1);
+    m_title->setTextFormat(Qt::PlainText);
+    connect(m_steps, &QToolButton::clicked, this, &EffectCard::tellSteps);
+    hide();
+}
+
+void EffectCard::showRow(Row &row, const Effect &effect, bool isTime)
+{
+    row.before->setText(sideText(effect.before, isTime));
+    row.after->setText(QStringLiteral("→ ") + sideText(effect.after, isTime));
+    row.verdict->setText(verdictOf(effect));
+    QString tip = tr("Before: %1\nAfter: %2").arg(spreadText(effect.before, isTime), spreadText(effect.after, isTime));
+    if (effect.p)
+        tip += tr("\nMann–Whitney U, two-sided: p = %1. Below %2 the difference counts.")
+                   .arg(*effect.p, 0, 'g', 2)
+                   .arg(analysis::kSignificance);
+    tip += tr("\nThe first %1 steps after a change are left out.").arg(analysis::kSettlingSteps);
+    for (QLabel *label : {row.name, row.before, row.after, row.verdict})
+        label->setToolTip(tip);
+    row.after->setAccessibleDescription(tip);
+}
+
+void EffectCard::setEffect(const std::optional<analysis::ChangeEffect> &effect)
+{
+    m_effect = effect;
+    setVisible(effect.has_value());
+    if (!effect)
+        return;
+    const QString what = changeText(effect->changedJson);
+    m_title->setText(effect->origin == "undo" ? tr("Undone from step %1:\n%2").arg(effect->firstStep).arg(what)
+                                              : tr("From step %1:\n%2").arg(effect->firstStep).arg(what));
+    showRow(m_rows[0], effect->stepNs, true);
+    showRow(m_rows[1], effect->peakBytes, false);
+    showRow(m_rows[2], effect->exposedNs, true);
+    const bool waits = effect->stepsAfter < analysis::kStepsNeeded;
+    m_waiting->setText(waits ? tr("%1 of %2 steps after the first %3.")
+                                   .arg(effect->stepsAfter)
+                                   .arg(analysis::kStepsNeeded)
+                                   .arg(analysis::kSettlingSteps)
+                             : QString());
+    m_waiting->setVisible(waits);
+}
+
+void EffectCard::tellSteps()
+{
+    if (!m_effect)
+        return;
+    InspectorContent content;
+    content.title = tr("The change from step %1").arg(m_effect->firstStep);
+    content.facts = {{tr("Attempt"), QString::number(m_effect->attempt)},
+                     {tr("What"), changeText(m_effect->changedJson)},
+                     {tr("Step time before"), spreadText(m_effect->stepNs.before, true)},
+                     {tr("Step time after"), spreadText(m_effect->stepNs.after, true)}};
+    content.sql = QString::fromStdString(m_effect->sql);
+    Q_EMIT inspect(content);
+}
+
+} // namespace shardscope::ui

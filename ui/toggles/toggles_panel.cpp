@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/toggles/toggles_panel.h"
+
+#include "core/config/configuration_file.h"
+#include "core/run/run_list.h"
+#include "ui/common/paths.h"
+#include "ui/common/recording_reader.h"
+#include "ui/common/text.h"
+#include "ui/launch/command_line.h"
+#include "ui/launch/field.h"
+#include "ui/monitor/run_commands.h"
+#include "ui/toggles/effect_card.h"
+#include "ui/toggles/unit_tree.h"
+
+#include <QAction>
+#include <QFileInfo>
+#include <QGridLayout>
+#include <QGroupBox>
+#include <QLabel>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QVBoxLayout>
+#include <nlohmann/json.hpp>
+
+namespace shardscope::ui {
+
+using control::RequestKind;
+
+static const QByteArray kEffectChannel = QByteArrayLiteral("effect");
+
+TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, QWidget *parent)
+    : QWidget(parent)
+    , m_context(context)
+    , m_commands(commands)
+    , m_apply(new QAction(tr("&Apply changes"), this))
+    , m_undo(new QAction(tr("&Undo change"), this))
+    , m_shown(new QAction(tr("Settings of the &running job"), this))
+    , m_tree(new UnitTree(this))
+    , m_state(new QLabel(this))
+    , m_problem(new QLabel(this))
+    , m_command(new QLabel(this))
+    , m_effect(new EffectCard(this))
+{
+    setAccessibleName(tr("Settings of the running job"));
+    m_apply->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_A);
+    m_undo->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_Z);
+    m_shown->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_D);
+    m_shown->setCheckable(true);
+    m_shown->setChecked(true);
+    connect(m_shown, &QAction::toggled, this, &TogglesPanel::updateShown);
+    auto *inner = new QWidget;
+    auto *layout = new QVBoxLayout(inner);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(8);
+    layout->addWidget(m_state);
+    layout->addWidget(m_tree);
+    layout->addWidget(buildForm());
+    layout->addWidget(m_problem);
+    layout->addWidget(m_command);
+    layout->addWidget(buildButtons());
+    layout->addWidget(m_effect);
+    layout->addStretch(1);
+    auto *scroll = new QScrollArea(this);
+    scroll->setWidget(inner);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    auto *whole = new QVBoxLayout(this);
+    whole->setContentsMargins(0, 0, 0, 0);
+    whole->addWidget(scroll);
+    m_tree->setMaximumHeight(m_tree->fontMetrics().height() * 8);
+    for (QLabel *label : {m_state, m_problem, m_command}) {
+        label->setWordWrap(true);
+        label->setTextFormat(Qt::PlainText);
+        label->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    }
+    m_problem->setForegroundRole(QPalette::BrightText); // the theme's colour of errors
+    m_command->setForegroundRole(QPalette::PlaceholderText);
+    m_command->setAccessibleName(tr("The same on the command line"));
+    setMinimumWidth(320);
+
+    connect(m_apply, &QAction::triggered, this, &TogglesPanel::apply);
+    connect(m_undo, &QAction::triggered, this, &TogglesPanel::undo);
+    connect(m_tree, &UnitTree::choiceChanged, this, &TogglesPanel::showValues);
+    connect(&m_commands, &RunCommands::answered, this, &TogglesPanel::onAnswered);
+    connect(&m_commands, &RunCommands::refused, this, &TogglesPanel::onRefused);
+    connect(m_effect, &EffectCard::inspect, this, &TogglesPanel::inspect);
+    connect(&m_context.reader, &RecordingReader::opened, this, [this] { readUnits(), readEffect(); });
+    connect(&m_context.reader, &RecordingReader::changed, this, [this] { readUnits(), readEffect(); });
+    connect(&m_context.reader, &RecordingReader::closed, this, [this] {
+        m_tree->setUnits({});
+        m_effect->setEffect(std::nullopt);
+        m_configs = m_settledConfigs = 0;
+        m_hasEffect = false;
+        updateShown();
+    });
+    setProblem({});
+    showValues();
+    updateShown();
+}
+
+void TogglesPanel::addGroup(QVBoxLayout *layout, const QString &title, std::string_view section)
+{
+    auto *group = new QGroupBox(title, this);
+    auto *grid = new QGridLayout(group);
+    grid->setHorizontalSpacing(8);
+    grid->setVerticalSpacing(4);
+    grid->setColumnStretch(1, 1);
+    for (const config::Key *key : liveKeysFor({})) {
+        if (key->section() != section)
+            continue;
+        auto *field = new Field(*key, {}, group);
+        field->editor()->setMinimumWidth(96);
+        field->addTo(grid);
+        connect(field, &Field::edited, this, &TogglesPanel::updateButtons);
+        m_fields.push_back(field);
+    }
+    if (grid->count() > 0)
+        layout->addWidget(group);
+    else
+        delete group;
+}
+
+QWidget *TogglesPanel::buildForm()
+{
+    auto *form = new QWidget(this);
+    auto *layout = new QVBoxLayout(form);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(8);
+    addGroup(layout, tr("Sharding"), "parallel");
+    addGroup(layout, tr("Memory"), "memory");
+    addGroup(layout, tr("Offload"), "offload");
+    addGroup(layout, tr("Optimizer"), "optimizer");
+    addGroup(layout, tr("Checkpoints"), "checkpoint");
+    addGroup(layout, tr("Recording"), "record");
+    return form;
+}
+
+QWidget *TogglesPanel::buildButtons()
+{
+    auto *buttons = new QWidget(this);
+    auto *layout = new QHBoxLayout(buttons);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(8);
+    for (QAction *action : {m_apply, m_undo, m_commands.checkpointAction()}) {
+        auto *button = new QPushButton(action->text(), buttons);
+        const auto follow = [button, action] {
+            button->setText(action->text());
+            button->setEnabled(action->isEnabled());
+            button->setToolTip(action->toolTip());
+        };
+        follow();
+        connect(action, &QAction::changed, button, follow);
+        connect(button, &QPushButton::clicked, action, &QAction::trigger);
+        layout->addWidget(button);
+    }
+    layout->addStretch(1);
+    return buttons;
+}
+
+void TogglesPanel::setRun(const run::RunSummary *run)
+{
+    const QString folder = run ? fromPath(run->folder.root()) : QString();
+    const bool live = run && (run->status.state == RunState::Running || run->status.state == RunState::Paused) &&
+                      !run->status.socket.empty();
+    const bool another = folder != m_folder;
+    if (!another && live == m_live)
+        return;
+    m_folder = folder;
+    m_live = live;
+    if (another || !live) {
+        m_inForce.reset();
+        m_waiting = false;
+        setProblem({});
+        showValues();
+    }
+    updateShown();
+    if (live)
+        askConfiguration();
+}
+
+void TogglesPanel::updateShown()
+{
+    setVisible(m_shown->isChecked() && (m_live || m_hasEffect));
+}
+
+void TogglesPanel::askConfiguration()
+{
+    m_commands.ask(m_folder, {.kind = RequestKind::Configuration});
+}
+
+void TogglesPanel::onAnswered(const QString &folder, RequestKind kind, const nlohmann::json &result)
+{
+    if (folder != m_folder)
+        return;
+    if (kind == RequestKind::Configuration)
+        return takeConfiguration(result);
+    m_waiting = false;
+    setProblem({});
+    const auto step = result.find("step");
+    const bool changes = step != result.end() && step->is_number_integer();
+    Q_EMIT told(changes ? tr("In force from step %1: %2")
+                              .arg(step->get<int64_t>())
+                              .arg(QString::fromStdString(result.value("text", "")))
+                        : tr("Nothing changes: it is so already."));
+    askConfiguration();
+}
+
+void TogglesPanel::onRefused(const QString &folder, RequestKind kind, const QString &why)
+{
+    if (folder != m_folder)
+        return;
+    if (kind != RequestKind::Configuration)
+        m_waiting = false;
+    setProblem(why);
+    updateButtons();
+}
+
+void TogglesPanel::takeConfiguration(const nlohmann::json &result)
+{
+    config::RunConfiguration configuration;
+    const auto given = result.find("configuration");
+    const auto json = nlohmann::ordered_json::parse(given == result.end() ? "{}" : given->dump());
+    if (auto applied = config::applyJson(configuration, json, "The run"); !applied)
+        return setProblem(QString::fromStdString(applied.error().text));
+    m_inForce = std::move(configuration);
+    const auto undo = result.find("undo");
+    const bool canUndo = undo != result.end() && undo->is_object();
+    m_restores = canUndo ? changeText(undo->dump()) : QString();
+    showValues();
+}
+
+/// What is in force for what is chosen, in place of whatever stood in the form.
+void TogglesPanel::showValues()
+{
+    m_showing = true;
+    const Units units = m_tree->chosen();
+    m_values = m_inForce ? liveValues(*m_inForce, units) : decltype(m_values)();
+    const std::vector<const config::Key *> keys = liveKeysFor(units);
+    for (Field *field : m_fields) {
+        const auto value = m_values.find(std::string(field->key().path));
+        const bool fits = std::find(keys.begin(), keys.end(), &field->key()) != keys.end();
+        field->editor()->setEnabled(fits && value != m_values.end());
+        field->setProblem({});
+        if (value == m_values.end())
+            field->setMixed({});
+        else if (value->second)
+            field->setText(QString::fromStdString(*value->second));
+        else
+            field->setMixed(tr("mixed"));
+    }
+    m_showing = false;
+    updateButtons();
+}
+
+std::map<std::string, std::string> TogglesPanel::edits() const
+{
+    std::map<std::string, std::string> edits;
+    for (const Field *field : m_fields) {
+        const std::string path(field->key().path);
+        const auto value = m_values.find(path);
+        const std::string text = field->text().toStdString();
+        if (value != m_values.end() && !text.empty() && text != value->second.value_or(""))
+            edits[path] = text;
+    }
+    return edits;
+}
+
+QString TogglesPanel::command() const
+{
+    const auto changed = edits();
+    if (changed.empty())
+        return {};
+    const auto request = requestFor(changed, m_tree->chosen(), m_tree->units());
+    QStringList words{QStringLiteral("set"), QFileInfo(m_folder).fileName()};
+    for (const std::string &assignment : request.assignments)
+        words << QString::fromStdString(assignment);
+    for (const std::string &rule : request.rules)
+        words << QStringLiteral("--unit") << QString::fromStdString(rule);
+    return shellLine(QStringLiteral("shardscope-cli"), words);
+}
+
+void TogglesPanel::updateButtons()
+{
+    if (m_showing)
+        return;
+    const bool ready = m_live && m_inForce && !m_waiting;
+    m_state->setText(m_folder.isEmpty() ? tr("No run is open.")
+                     : !m_live          ? tr("Settings change while a run goes on. This one does not.")
+                     : m_waiting        ? tr("In force in two steps …")
+                                        : QString());
+    m_state->setVisible(!m_state->text().isEmpty());
+    m_apply->setEnabled(ready && !edits().empty());
+    m_undo->setEnabled(ready && !m_restores.isEmpty());
+    m_undo->setToolTip(m_restores.isEmpty() ? tr("Nothing has been changed") : tr("Restores:\n%1").arg(m_restores));
+    m_apply->setToolTip(tr("In force on all ranks at one step, two steps from now"));
+    const QString line = command();
+    m_command->setText(line);
+    m_command->setVisible(!line.isEmpty());
+}
+
+void TogglesPanel::setProblem(const QString &text)
+{
+    m_problem->setText(text);
+    m_problem->setVisible(!text.isEmpty());
+}
+
+void TogglesPanel::apply()
+{
+    const auto changed = edits();
+    if (changed.empty())
+        return;
+    m_waiting = true;
+    setProblem({});
+    m_commands.ask(m_folder,
+                   {.kind = RequestKind::Set, .live = requestFor(changed, m_tree->chosen(), m_tree->units())});
+    updateButtons();
+}
+
+void TogglesPanel::undo()
+{
+    m_waiting = true;
+    setProblem({});
+    m_commands.ask(m_folder, {.kind = RequestKind::Undo});
+    updateButtons();
+}
+
+/// The units of the newest attempt's first rank: those of the others are the same.
+void TogglesPanel::readUnits()
+{
+    const auto catalog = m_context.reader.catalog();
+    if (!catalog || catalog->attempts.empty() || catalog->attempts.back().ranks.empty())
+        return;
+    Units units;
+    for (const store::UnitEntry &unit : catalog->units) {
+        if (unit.process == catalog->attempts.back().ranks.front() && unit.parent == store::kNone)
+            units.push_back(unit.name);
+    }
+    m_tree->setUnits(units);
+    // Somebody else (the command line) has changed it.
+    if (std::exchange(m_configs, catalog->configs.size()) != catalog->configs.size() && m_live && !m_waiting)
+        askConfiguration();
+}
+
+void TogglesPanel::readEffect()
+{
+    const auto catalog = m_context.reader.catalog();
+    if (!catalog || (m_settledConfigs != 0 && m_settledConfigs == catalog->configs.size()))
+        return;
+    m_context.reader.request<std::optional<analysis::ChangeEffect>>(
+        this, kEffectChannel,
+        [](store::Recording &recording, const store::CancelToken &cancel)
+            -> Result<RecordingReader::Snapshot<std::optional<analysis::ChangeEffect>>> {
+            auto effect = analysis::lastChangeEffect(recording, cancel);
+            if (!effect)
+                return tl::unexpected<Error>(effect.error());
+            return std::make_shared<const std::optional<analysis::ChangeEffect>>(std::move(*effect));
+        },
+        [this](const Result<RecordingReader::Snapshot<std::optional<analysis::ChangeEffect>>> &effect) {
+            if (!effect)
+                return; // the Live page says why the recording can't be read
+            m_effect->setEffect(**effect);
+            m_hasEffect = (*effect)->has_value();
+            const bool final = m_hasEffect && (**effect)->stepsAfter >= analysis::kStepsAtMost;
+            m_settledConfigs = final ? m_configs : 0;
+            updateShown();
+        });
+}
+
+} // namespace shardscope::ui
