@@ -54,7 +54,8 @@ static QtMessageHandler usualHandler = nullptr;
 /// Leaves out what Qt says of an offscreen platform and of the locale "C", which nobody who draws a picture can act on.
 static void withoutNoise(QtMsgType type, const QMessageLogContext &context, const QString &text)
 {
-    static constexpr const char *kNoise[] = {"This plugin does not support ", "Detected locale \"C\""};
+    static constexpr const char *kNoise[] = {"This plugin does not support ", "Detected locale \"C\"",
+                                             "QStandardPaths: XDG_RUNTIME_DIR not set"};
     const bool isNoise =
         type <= QtWarningMsg && std::any_of(std::begin(kNoise), std::end(kNoise),
                                             [&](const char *start) { return text.startsWith(QLatin1String(start)); });

@@ -77,7 +77,7 @@ struct RunConfiguration
         double momentum = 0.0;
         double weightDecay = 0.1;
         std::vector<std::string> noDecay = {"norm", "bias"}; ///< kinds or globs of parameters without weight decay
-        double clipNorm = 1.0;                       ///< 0: no clipping
+        double clipNorm = 1.0;                               ///< 0: no clipping
     } optimizer;
     struct
     {

@@ -62,7 +62,8 @@ Result<RunFolder> createNamedRun(const std::filesystem::path &runs, std::string_
 /// "15m-2-ranks-2025-03-01-142233", from local time.
 std::string defaultRunName(std::string_view model, int64_t ranks, int64_t nowNs);
 
-/// A run by its path, or by its name in the runs directory (of a link, the folder it points to). The error names the nearest existing run.
+/// A run by its path, or by its name in the runs directory (of a link, the folder it points to). The error names the
+/// nearest existing run.
 Result<RunFolder> findRun(std::string_view nameOrPath, const std::filesystem::path &runs);
 
 } // namespace shardscope::run

@@ -16,7 +16,12 @@ static void expectRoundTrip(E last)
 
 TEST(Names, areAsManyAsTheValuesAndReadBack)
 {
-    expectRoundTrip(Strategy::None);
+    expectRoundTrip(Strategy::Hybrid);
+    expectRoundTrip(ParameterKind::Bias);
+    expectRoundTrip(Prefetch::Post);
+    expectRoundTrip(ReduceEvery::Step);
+    expectRoundTrip(Recompute::Selective);
+    expectRoundTrip(OffloadPlace::Nvme);
     expectRoundTrip(Precision::Bf16);
     expectRoundTrip(MemoryCategory::Other);
     expectRoundTrip(SpanCategory::Idle);

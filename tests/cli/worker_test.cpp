@@ -213,6 +213,10 @@ TEST_F(WithWorker, aLackOfMemoryFailsTheRunWithWhatToChange)
     std::ofstream(wrapper) << "#!/bin/sh\nulimit -v 5000000\nexec '" << launch::findWorker()->string() << "' \"$@\"\n";
     fs::permissions(wrapper, fs::perms::owner_all);
     cli.set("SHARDSCOPE_WORKER", wrapper.string());
+    std::ofstream text(data());
+    for (int line = 0; line < 400'000; ++line)
+        text << line << " quick brown foxes jump over lazy dogs\n";
+    text.close();
     const test::Finished finished = cli.run(arguments("a", {"--set", "train.micro_batch=65536", "--steps", "2"}));
     EXPECT_EQ(finished.exitCode, 1) << finished.out << finished.errors;
     EXPECT_THAT(finished.errors, AllOf(HasSubstr(" ran out of memory"), HasSubstr("halve train.micro_batch")));

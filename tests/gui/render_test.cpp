@@ -58,7 +58,14 @@ protected:
         status.attempt = 1;
         ASSERT_TRUE(run::writeStatus(folder, status));
     }
-    std::string quoted(const std::string &name) const { return "'" + (m_folder.path() / name).string() + "'"; }
+    /// For the shell; the folder's name has a quote in it.
+    std::string quoted(const std::string &name) const
+    {
+        std::string path = (m_folder.path() / name).string();
+        for (size_t at = 0; (at = path.find('\'', at)) != std::string::npos; at += 4)
+            path.replace(at, 1, "'\\''");
+        return "'" + path + "'";
+    }
 
     test::TemporaryFolder m_folder;
 };
