@@ -20,7 +20,7 @@ readonly packages=(
   build-essential cmake ninja-build ccache pkg-config python3 python3-venv ca-certificates
   qt6-base-dev "qt6-svg-dev|libqt6svg6-dev" qt6-wayland libgl-dev libqcustomplot-dev breeze-icon-theme fonts-dejavu-core
   libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libtomlplusplus-dev libxxhash-dev libsentencepiece-dev zlib1g-dev
-  libcli11-dev libfmt-dev libspdlog-dev libexpected-dev libgloo-dev libgtest-dev libgmock-dev
+  libcli11-dev libfmt-dev libspdlog-dev libexpected-dev libgloo-dev liburing-dev libgtest-dev libgmock-dev
   xvfb xauth xdotool x11-utils imagemagick procps
 )
 

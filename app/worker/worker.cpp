@@ -142,8 +142,10 @@ Result<> RankRun::openDevice()
     if (!communicator)
         return tl::unexpected(communicator.error());
     m_communicator = std::move(*communicator);
-    m_decoder =
-        std::make_unique<model::Decoder>(m_setup.shape, m_setup.run.configuration, *m_communicator, *m_recorder);
+    config::RunConfiguration configuration = m_setup.run.configuration;
+    if (configuration.offload.path.empty())
+        configuration.offload.path = m_place->folder.attemptFolder(m_place->attempt).string();
+    m_decoder = std::make_unique<model::Decoder>(m_setup.shape, configuration, *m_communicator, *m_recorder);
     m_recorder->onUnits(m_decoder->engine().unitInfos());
     return {};
 }

@@ -41,6 +41,7 @@ private:
     void chooseDevice();
     void chooseDevicesOfRanks();
     void checkMemory();
+    void checkOffload();
 
     bool isBad(std::string_view key) const
     {
@@ -73,6 +74,7 @@ CheckResult Checker::check()
     checkGroups();
     chooseDevice();
     checkMemory();
+    checkOffload();
     const auto &c = m_run.configuration;
     if (c.train.validateEvery > 0 && c.data.validation == 0)
         add("train.validate_every", "train.validate_every needs held-out data: set data.validation above 0.");
@@ -271,6 +273,33 @@ void Checker::chooseDevice()
         add("parallel.devices", "parallel.devices names GPUs, but the run is on the CPU.");
     else if (parallel.ranks > m_machine.cpuThreads)
         note("{} ranks share {} processor threads, so they take turns.", parallel.ranks, m_machine.cpuThreads);
+}
+
+/// What a CPU rank has lies in host memory already; a drive is another place for it too.
+void Checker::checkOffload()
+{
+    if (m_run.device != DeviceKind::Cpu || isBad("parallel.device"))
+        return;
+    const auto refuse = [&](std::string_view key, std::string_view rule) {
+        add(rule.empty() ? key : "unit",
+            "{} = cpu{} is for runs on a GPU: this one is on the CPU, whose memory is where everything lies already. "
+            "Use "
+            "none{}.",
+            key, rule, key == "offload.gradients" ? "" : ", or nvme for a file on a drive");
+    };
+    const auto &offload = m_run.configuration.offload;
+    for (const auto &[key, place] : {std::pair{"offload.parameters", offload.parameters},
+                                     {"offload.gradients", offload.gradients},
+                                     {"offload.optimizer", offload.optimizer}}) {
+        if (place == OffloadPlace::Cpu)
+            refuse(key, "");
+    }
+    for (const UnitRule &rule : m_run.configuration.units) {
+        for (const UnitRule::Setting &setting : rule.settings) {
+            if (setting.key.starts_with("offload.") && setting.value == "cpu")
+                refuse(setting.key, fmt::format(" in the rule for \"{}\"", rule.match));
+        }
+    }
 }
 
 void Checker::chooseDevicesOfRanks()

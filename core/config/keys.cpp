@@ -304,6 +304,35 @@ static std::vector<Key> memoryKeys()
     };
 }
 
+static std::vector<Key> offloadKeys()
+{
+    return {
+        {.path = "offload.parameters",
+         .label = "Parameters lie in",
+         .help = "none: the device; cpu: pinned host memory, from where each unit's are copied to the device in the "
+                 "compute dtype when they are gathered; nvme: a file.",
+         .live = true,
+         .field = FIELD(offload.parameters)},
+        {.path = "offload.gradients",
+         .label = "Gradients lie in",
+         .help = "none: the device; cpu: pinned host memory, to which each unit's are copied once they are reduced.",
+         .choices = {"none", "cpu"},
+         .live = true,
+         .field = FIELD(offload.gradients)},
+        {.path = "offload.optimizer",
+         .label = "Optimizer states lie in",
+         .help =
+             "none: the device; cpu: pinned host memory; nvme: a file. Where the parameters are off the device too, "
+             "the processor makes the update.",
+         .live = true,
+         .field = FIELD(offload.optimizer)},
+        {.path = "offload.path",
+         .label = "Offload folder",
+         .help = "Where nvme makes its files, one a rank, which vanish with the run; empty: the attempt's folder.",
+         .field = FIELD(offload.path)},
+    };
+}
+
 static std::vector<Key> keepingKeys()
 {
     return {
@@ -348,9 +377,11 @@ static std::vector<Key> keepingKeys()
 }
 #undef FIELD
 
-/// Enumerations bring their choices along.
+/// Enumerations bring their choices along, unless fewer of them are allowed.
 static void addChoices(Key &key)
 {
+    if (!key.choices.empty())
+        return;
     RunConfiguration defaults;
     std::visit(
         [&](const auto &field) {
@@ -367,7 +398,7 @@ std::span<const Key> keys()
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
         for (std::vector<Key> part :
-             {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), memoryKeys(), keepingKeys()})
+             {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), memoryKeys(), offloadKeys(), keepingKeys()})
             all.insert(all.end(), part.begin(), part.end());
         for (Key &key : all)
             addChoices(key);

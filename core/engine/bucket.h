@@ -4,9 +4,13 @@
 
 #include "core/engine/communicator.h"
 #include "core/engine/flat_layout.h"
+#include "core/engine/parameter_reader.h"
+#include "core/engine/state_memory.h"
 #include "core/shapes/unit_plan.h"
 
 #include <ATen/core/Tensor.h>
+#include <functional>
+#include <optional>
 #include <vector>
 
 namespace shardscope::engine {
@@ -34,25 +38,50 @@ struct Bucket
     ElementRange owned; ///< inside `held`: what no other rank counts, writes or sums
     std::vector<DecayRange> decay;
 
-    at::Tensor master_S;   ///< fp32; of a frozen bucket in the compute dtype
-    at::Tensor moment1_S;  ///< exp_avg, or the momentum of SGD
-    at::Tensor moment2_S;  ///< exp_avg_sq
-    at::Tensor resident_G; ///< held whole with another compute dtype: the copy that products use
+    StateMemory master;    ///< fp32; of a frozen bucket in the compute dtype
+    StateMemory moment1;   ///< exp_avg, or the momentum of SGD
+    StateMemory moment2;   ///< exp_avg_sq
+    StateMemory copy;      ///< of offloaded masters of another dtype: what is gathered, in the compute dtype
+    at::Tensor resident_G; ///< held whole on the device with another compute dtype: the copy that products use
+
+    Pending updating;             ///< by the thread of the updates
+    bool isUpdated = false;       ///< in this step, before its optimizerStep()
+    at::Tensor updatedGradient_S; ///< what that update reads, while it does
 
     at::Tensor gathered_G; ///< whole parameters in the compute dtype, while acquired or on their way
     Pending gathering;
+    std::optional<ParameterReader::Read> reading; ///< of offloaded parameters in a file, ahead of their gather
     at::Tensor slot; ///< gathered_G lies in it; undefined where gathered_G owns its buffer or is a master
     size_t slotClass = 0;
     at::Tensor resharded_S; ///< compute dtype: this rank's part in the reshard group, between forward and backward
 
-    at::Tensor gradient_S;       ///< fp32, from the first backward of a step to the optimizer
-    bool gradientHolds = false;  ///< gradient_S has the sum of earlier passes
-    at::Tensor unreduced_G;      ///< fp32, the gradient before its reduction
-    bool unreducedHolds = false; ///< unreduced_G has the sum of earlier passes
-    std::vector<bool> written;   ///< by this pass, by parameter
+    at::Tensor gradient_S;                 ///< fp32, from the first backward of a step to the optimizer
+    bool gradientHolds = false;            ///< gradient_S has the sum of earlier passes
+    StateMemory gradientOnHost;            ///< of offloaded gradients, and of those that the host's update reads
+    bool gradientIsAway = false;           ///< it lies there and not in gradient_S
+    std::function<void()> waitForGradient; ///< blocks a thread until it does
+    at::Tensor squares;                    ///< fp64 scalar: Σ of the squares of what is owned, where taken early
+    at::Tensor unreduced_G;                ///< fp32, the gradient before its reduction
+    bool unreducedHolds = false;           ///< unreduced_G has the sum of earlier passes
+    std::vector<bool> written;             ///< by this pass, by parameter
     Pending reducing;
+    bool isLastReduction = false; ///< of the step's last micro-batch
 
     bool isSharded() const { return settings.shardGroup > 1; }
+    bool hasGradient() const { return gradient_S.defined() || gradientIsAway; }
+    /// Its update needs more than the device's memory.
+    bool hasOffloadedState() const
+    {
+        return master.place() != OffloadPlace::None || moment1.place() != OffloadPlace::None ||
+               moment2.place() != OffloadPlace::None;
+    }
+    /// Gathered parameters are freed between forward and backward. Under `none` there is nothing to gather, but
+    /// offloaded parameters are brought to the device by each unit's use.
+    bool freesAfterForward() const
+    {
+        return settings.reshardsAfterForward() ||
+               (settings.strategy == Strategy::None && settings.offloadParameters != OffloadPlace::None);
+    }
     bool isWhole() const { return held.size() == layout.paddedElements; }
 };
 

@@ -79,10 +79,10 @@ struct ThreadState : Pending::State
 class ThreadLane : public CommunicationLane
 {
 public:
-    ThreadLane()
+    explicit ThreadLane(const char *name)
         : m_thread([this] { run(); })
     {
-        pthread_setname_np(m_thread.native_handle(), "communication");
+        pthread_setname_np(m_thread.native_handle(), name);
     }
     ~ThreadLane() override
     {
@@ -146,7 +146,12 @@ std::unique_ptr<CommunicationLane> CommunicationLane::create(at::Device device)
 {
     if (device.is_cuda())
         return std::make_unique<StreamLane>(device);
-    return std::make_unique<ThreadLane>();
+    return createThread("communication");
+}
+
+std::unique_ptr<CommunicationLane> CommunicationLane::createThread(const char *name)
+{
+    return std::make_unique<ThreadLane>(name);
 }
 
 } // namespace shardscope::engine

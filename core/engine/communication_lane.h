@@ -19,6 +19,8 @@ class CommunicationLane
 {
 public:
     static std::unique_ptr<CommunicationLane> create(at::Device device);
+    /// A thread for what the host does beside the computation, whatever the device. At most 15 letters.
+    static std::unique_ptr<CommunicationLane> createThread(const char *name);
     virtual ~CommunicationLane() = default;
     /// What the work holds is let go before the Pending is done.
     virtual Pending enqueue(std::function<void()> work) = 0;

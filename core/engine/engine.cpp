@@ -22,6 +22,7 @@ EngineOptions EngineOptions::from(const config::RunConfiguration &configuration)
     options.momentum = configuration.optimizer.momentum;
     options.weightDecay = configuration.optimizer.weightDecay;
     options.noDecay = configuration.optimizer.noDecay;
+    options.offloadPath = configuration.offload.path;
     return options;
 }
 
@@ -31,6 +32,7 @@ Engine::Engine(shapes::ModelPlan plan, EngineOptions options, Communicator &comm
     , m_communicator(communicator)
     , m_observer(observer)
     , m_groups(communicator)
+    , m_places(communicator.device(), communicator.rank(), m_options.offloadPath, observer)
 {
     const at::NoGradGuard noGrad;
     TORCH_CHECK(m_plan.worldSize == communicator.worldSize(), "the plan is for ", m_plan.worldSize, " ranks, not for ",
@@ -47,9 +49,17 @@ Engine::~Engine()
         try {
             bucket.gathering.wait();
             bucket.reducing.wait();
+            bucket.updating.wait();
+            if (bucket.reading)
+                bucket.reading->isThere.wait();
         } catch (const std::exception &) {
             // Whoever waited for it before was told; here it only has to be over.
         }
+    }
+    try {
+        freeOffloadBuffers();
+    } catch (const std::exception &) {
+        // Of a device that failed; whoever used it was told.
     }
 }
 
@@ -111,6 +121,9 @@ void Engine::setUpUnit(const shapes::UnitPlan &plan)
 /// Which part of the bucket is this rank's: of the N ÷ g ranks that hold the same slices each owns another one.
 void Engine::place(Bucket &bucket, const shapes::BucketSettings &settings)
 {
+    for (const OffloadPlace place : {settings.offloadParameters, settings.offloadGradients, settings.offloadOptimizer})
+        TORCH_CHECK(place != OffloadPlace::Cpu || device().is_cuda(),
+                    "what a CPU rank has lies in host memory already");
     bucket.settings = settings;
     bucket.groups = m_groups.of(settings);
     const int64_t ranks = m_communicator.worldSize();
@@ -122,9 +135,9 @@ void Engine::place(Bucket &bucket, const shapes::BucketSettings &settings)
 void Engine::setUpBucket(Bucket &bucket)
 {
     bucket.decay = decayRanges(bucket.layout, m_options.noDecay);
-    bucket.master_S =
-        allocate(bucket.held.size(), fp32().dtype(masterType(bucket)), MemoryCategory::Parameters, bucket.index, true);
-    refreshResident(bucket);
+    bucket.master = m_places.make(bucket.settings.offloadParameters, bucket.held.size(), masterType(bucket),
+                                  {MemoryCategory::Parameters, bucket.index}, "offloaded parameters");
+    refreshCopies(bucket);
 }
 
 /// Blocks share slots: one for what computes and one for each gather that may be on its way; and so do the buckets that

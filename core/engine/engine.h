@@ -5,8 +5,12 @@
 #include "core/config/run_configuration.h"
 #include "core/engine/bucket.h"
 #include "core/engine/communicator.h"
+#include "core/engine/gradient_offload.h"
+#include "core/engine/parameter_reader.h"
 #include "core/engine/process_groups.h"
 #include "core/engine/slot_pool.h"
+#include "core/engine/state_memory.h"
+#include "core/engine/state_update.h"
 #include "core/engine/step_scalars.h"
 #include "core/observe/observer.h"
 #include "core/shapes/unit_plan.h"
@@ -14,6 +18,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,13 +35,18 @@ struct EngineOptions
     double momentum = 0;
     double weightDecay = 0.1;
     std::vector<std::string> noDecay = {"norm", "bias"};
+    std::string offloadPath; ///< folder for what is offloaded to nvme; "": the system's for temporary files
+    int updateThreads = 0;   ///< for updates on the host; 0: cores ÷ ranks − 2, at least 1
+    /// Elements of a state that are on their way at once, a multiple of kFileBlock.
+    int64_t updateChunkElements = int64_t{1} << 22;
 
     static EngineOptions from(const config::RunConfiguration &configuration);
 };
 
 /// One state ("master", "exp_avg", "exp_avg_sq", "momentum") of one bucket as this rank holds it: what a checkpoint
-/// writes and reads. data_S is the live flat tensor: reading a checkpoint copies into it. Masters and moments are fp32;
-/// a frozen bucket's master is in the compute dtype.
+/// writes and reads. data_S is the live flat tensor: reading a checkpoint copies into it. It lies on the device or,
+/// offloaded, on the host: in memory, or as a mapping of the file. Let it go before the next step. Masters and moments
+/// are fp32; a frozen bucket's master is in the compute dtype.
 struct StateShard
 {
     observe::UnitIndex unit = observe::kNoUnit;
@@ -134,13 +144,20 @@ public:
     StepScalars reduceScalars(const at::Tensor &lossSum, std::span<const double> words = {});
     /// Sums `values` over the ranks without gradients (validation); waits for the result.
     std::vector<double> sumOverRanks(std::span<const double> values);
-    /// Clips by the norm in `scalars` (clipNorm 0: not), updates masters and moments, frees the gradients.
+    /// Before a step's passes: it will end with optimizerStep(learningRate, 0, …) whatever its gradient is. Where
+    /// masters or moments are offloaded, a bucket's update may then begin as soon as its gradient is complete, behind
+    /// the rest of the backward pass.
+    void expectUpdate(double learningRate);
+    /// Clips by the norm in `scalars` (clipNorm 0: not), updates masters and moments, frees the gradients. Where
+    /// masters or moments are offloaded, only begins to: the updates go on under the next forward pass, unit by unit in
+    /// its order, and whatever needs their results waits for them.
     void optimizerStep(double learningRate, double clipNorm, const StepScalars &scalars);
-    /// Frees the gradients without an update.
+    /// Frees the gradients without an update; not after expectUpdate().
     void dropGradients();
 
     // --- Checkpoints
-    /// Every state of every bucket, on this rank. Moments exist (zero) from the first call or step on.
+    /// Every state of every bucket, on this rank, after the last update. Moments exist (zero) from the first call or
+    /// step on.
     std::vector<StateShard> stateShards();
     int64_t optimizerSteps() const { return m_optimizerSteps; }
     /// After the tensors of stateShards() were overwritten: takes the count of steps and refreshes what is derived.
@@ -184,10 +201,28 @@ private:
     void completeGradient(Bucket &bucket);
     void reduce(Bucket &bucket);
     void drainReductions(size_t keep);
+    void completed(Bucket &bucket);
+    void takeSquares(Bucket &bucket);
+    void freeGradient(Bucket &bucket);
     void ensureMoments();
-    void updateBucket(Bucket &bucket, double learningRate, const at::Tensor &clip);
+    UpdateRule updateRule(double learningRate) const;
+    void updateBucket(Bucket &bucket, const UpdateRule &rule, const at::Tensor &clip);
     void storeParameter(Bucket &bucket, const ParameterPlace &place, const at::Tensor &value);
-    void refreshResident(Bucket &bucket);
+    void refreshCopies(Bucket &bucket);
+
+    // --- Offloading (engine_offload.cpp)
+    bool updatesOnHost(const Bucket &bucket) const;
+    void beginUpdate(Bucket &bucket, const UpdateRule &rule, double clipNorm, const StepScalars *scalars);
+    void waitForUpdate(Bucket &bucket);
+    void waitForUpdates();
+    void sendGradient(Bucket &bucket);
+    void fetchGradient(Bucket &bucket);
+    at::Tensor gatherSource(Bucket &bucket);
+    void readAhead(const Unit &unit, Phase phase);
+    void endReading(Bucket &bucket);
+    void freeOffloadBuffers();
+    StateMemory moved(const StateMemory &state, OffloadPlace place, ElementRange before, ElementRange after,
+                      Communicator *gathers, const Bucket &bucket, MemoryCategory category);
     void redistribute(Bucket &bucket, const shapes::BucketSettings &settings);
     Bucket *find(std::string_view parameter, const ParameterPlace **place);
     Result<at::Tensor> gatherFlat(std::string_view name, bool gradient);
@@ -197,6 +232,7 @@ private:
     Communicator &m_communicator;
     observe::Observer &m_observer;
     ProcessGroups m_groups;
+    StatePlaces m_places;
     std::vector<Unit> m_units;
     std::vector<Bucket> m_buckets;
     SlotPool m_slots;
@@ -206,6 +242,11 @@ private:
     PassKind m_pass = PassKind::Train;
     bool m_lastMicroBatch = true;
     std::vector<observe::UnitIndex> m_gatherAfter; ///< what `post` gathers once the unit at hand is computed
+    std::optional<double> m_expectedRate;          ///< this step's, where its updates may begin in backward
+    // Made when something is first offloaded; last, because their threads use the buckets' memory.
+    std::unique_ptr<GradientOffload> m_gradientOffload;
+    std::unique_ptr<ParameterReader> m_reader;
+    std::unique_ptr<StateUpdater> m_updater;
 };
 
 /// beginPart() and endPart() for the length of a C++ scope.

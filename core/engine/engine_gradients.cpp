@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/engine.h"
+#include "core/engine/flat_kernels.h"
 
 #include <ATen/ATen.h>
 
@@ -14,6 +15,8 @@ at::Tensor &Engine::gradientBuffer(Bucket &bucket)
     while (bucket.reducing) // of the micro-batch before
         drainReductions(m_reducing.size() - 1);
     at::Tensor &buffer = bucket.isSharded() ? bucket.unreduced_G : bucket.gradient_S;
+    if (!bucket.isSharded())
+        fetchGradient(bucket);
     if (!buffer.defined()) {
         if (bucket.isSharded())
             drainReductions(kReductionsInFlight);
@@ -90,6 +93,7 @@ void Engine::reduce(Bucket &bucket)
             bucket.unreducedHolds = true;
             return;
         }
+        fetchGradient(bucket);
         if (!bucket.gradient_S.defined())
             bucket.gradient_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Gradients, bucket.index);
         m_order.add(Operation::ReduceScatter, bucket.index);
@@ -103,10 +107,37 @@ void Engine::reduce(Bucket &bucket)
         pending = bucket.groups.replica->allReduce(bucket.gradient_S, tag);
     }
     bucket.gradientHolds = true;
+    bucket.isLastReduction = m_lastMicroBatch;
     if (pending) {
         bucket.reducing = std::move(pending);
         m_reducing.push_back(&bucket);
+    } else {
+        completed(bucket);
     }
+}
+
+/// The current stream has the sum of this micro-batch and those before it.
+void Engine::completed(Bucket &bucket)
+{
+    if (bucket.isLastReduction && m_expectedRate && bucket.hasOffloadedState()) {
+        takeSquares(bucket);
+        beginUpdate(bucket, updateRule(*m_expectedRate), 0, nullptr);
+        bucket.isUpdated = true;
+    } else if (bucket.settings.offloadGradients != OffloadPlace::None) {
+        if (bucket.isLastReduction)
+            takeSquares(bucket);
+        sendGradient(bucket);
+    }
+}
+
+/// Ahead of reduceScalars(), because the gradient is not at hand any more by then.
+void Engine::takeSquares(Bucket &bucket)
+{
+    const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, bucket.index});
+    bucket.squares = at::zeros({}, fp32().dtype(at::kDouble));
+    // Replicas are counted once: each rank takes what it owns under every strategy.
+    addSquares(bucket.squares,
+               bucket.gradient_S.narrow(0, bucket.owned.begin - bucket.held.begin, bucket.owned.size()));
 }
 
 void Engine::drainReductions(size_t keep)
@@ -119,17 +150,28 @@ void Engine::drainReductions(size_t keep)
         oldest.reducing.wait();
         oldest.reducing = {};
         oldest.unreduced_G.reset();
+        completed(oldest);
     }
+}
+
+void Engine::freeGradient(Bucket &bucket)
+{
+    bucket.gradient_S.reset();
+    bucket.squares.reset();
+    bucket.gradientIsAway = bucket.gradientHolds = false;
 }
 
 void Engine::dropGradients()
 {
+    TORCH_CHECK(!m_expectedRate, "gradients are dropped of a step whose update was begun already");
     drainReductions(0);
     for (Bucket &bucket : m_buckets) {
-        bucket.gradient_S.reset();
+        freeGradient(bucket);
         bucket.unreduced_G.reset();
-        bucket.gradientHolds = bucket.unreducedHolds = false;
+        bucket.unreducedHolds = false;
     }
+    if (m_gradientOffload)
+        m_gradientOffload->drain(0);
 }
 
 } // namespace shardscope::engine

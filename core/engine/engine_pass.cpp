@@ -23,6 +23,8 @@ bool Engine::startGather(Unit &unit, Phase phase)
         Bucket &bucket = m_buckets[index];
         all = (bucket.wrapped || startGather(bucket, phase)) && all;
     }
+    if (all && m_reader)
+        readAhead(unit, phase);
     return all;
 }
 
@@ -30,13 +32,15 @@ bool Engine::startGather(Bucket &bucket, Phase phase)
 {
     if (bucket.gathered_G.defined())
         return true;
-    if (bucket.isWhole() && (bucket.resident_G.defined() || bucket.master_S.scalar_type() == computeType())) {
-        bucket.gathered_G = bucket.resident_G.defined() ? bucket.resident_G : bucket.master_S;
+    waitForUpdate(bucket);
+    const bool isOnDevice = bucket.master.place() == OffloadPlace::None;
+    if (isOnDevice && bucket.isWhole() && (bucket.resident_G.defined() || bucket.master.type() == computeType())) {
+        bucket.gathered_G = bucket.resident_G.defined() ? bucket.resident_G : bucket.master.tensor();
         return true;
     }
     const observe::MemoryScope memory(m_observer, {MemoryCategory::Gathered, bucket.index});
     const at::TensorOptions options = fp32().dtype(computeType());
-    if (bucket.settings.reshardsAfterForward() || m_pass == PassKind::Evaluate) {
+    if (bucket.freesAfterForward() || m_pass == PassKind::Evaluate) {
         bucket.slot = m_slots.take(bucket.slotClass, options);
         if (!bucket.slot.defined())
             return false;
@@ -48,7 +52,7 @@ bool Engine::startGather(Bucket &bucket, Phase phase)
     const bool fromPart = bucket.resharded_S.defined();
     Communicator &group = fromPart ? *bucket.groups.reshard : *bucket.groups.shard;
     bucket.gathering =
-        group.allGather(bucket.gathered_G, fromPart ? bucket.resharded_S : bucket.master_S, {bucket.index, phase});
+        group.allGather(bucket.gathered_G, fromPart ? bucket.resharded_S : gatherSource(bucket), {bucket.index, phase});
     return true;
 }
 
@@ -60,6 +64,7 @@ void Engine::waitForGather(Bucket &bucket, Phase phase)
         m_observer, {"wait for parameters", SpanCategory::Idle, phase, bucket.index, 0, bucket.gathering.collective()});
     bucket.gathering.wait();
     bucket.gathering = {};
+    endReading(bucket);
 }
 
 void Engine::acquire(observe::UnitIndex index, Phase phase, std::initializer_list<observe::UnitIndex> next)
@@ -118,6 +123,7 @@ void Engine::freeGathered(Bucket &bucket)
         bucket.gathering.wait();
         bucket.gathering = {};
     }
+    endReading(bucket);
     bucket.gathered_G.reset();
     if (bucket.slot.defined())
         m_slots.giveBack(bucket.slotClass, std::move(bucket.slot));
@@ -141,7 +147,7 @@ void Engine::release(observe::UnitIndex index, bool needAgain)
     if (!needAgain) {
         for (const size_t i : used.buckets) {
             Bucket &bucket = m_buckets[i];
-            const bool keepsToEnd = m_pass == PassKind::Train && !bucket.settings.reshardsAfterForward();
+            const bool keepsToEnd = m_pass == PassKind::Train && !bucket.freesAfterForward();
             if (bucket.wrapped || keepsToEnd)
                 continue;
             // A block is used once more, in backward; embedding and head are not.
@@ -171,7 +177,7 @@ void Engine::endPart(observe::UnitIndex index, std::span<const size_t> parameter
 {
     for (const size_t parameter : parameters) {
         Bucket &bucket = bucketOf(index, parameter);
-        const bool keepsToEnd = m_pass == PassKind::Train && !bucket.settings.reshardsAfterForward();
+        const bool keepsToEnd = m_pass == PassKind::Train && !bucket.freesAfterForward();
         if (bucket.wrapped && !keepsToEnd)
             freeGathered(bucket);
     }
@@ -224,7 +230,7 @@ void Engine::endPass()
         bucket.resharded_S.reset();
         const bool keepsToNextPass = bucket.settings.strategy == Strategy::GradOp && !isLast;
         if (!keepsToNextPass)
-            freeGathered(bucket);
+            freeGathered(bucket); // and what was read ahead in vain
     }
     m_gatherAfter.clear();
     m_slots.clear();

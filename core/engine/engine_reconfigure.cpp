@@ -11,15 +11,17 @@ void Engine::reconfigure(const shapes::ModelPlan &plan)
     TORCH_CHECK(plan.units.size() == m_units.size() && plan.worldSize == m_plan.worldSize,
                 "a plan for another model or number of ranks");
     drainReductions(0);
+    waitForUpdates();
     for (Bucket &bucket : m_buckets)
         freeGathered(bucket);
+    freeOffloadBuffers();
     for (size_t i = 0; i < m_units.size(); ++i) {
         Unit &unit = m_units[i];
         unit.settings = plan.units[i].settings;
         TORCH_CHECK(plan.units[i].buckets.size() == unit.buckets.size(), "the buckets of ", unit.name, " are fixed");
         for (size_t j = 0; j < unit.buckets.size(); ++j) {
             Bucket &bucket = m_buckets[unit.buckets[j]];
-            TORCH_CHECK(!bucket.gradient_S.defined(), "settings change between two steps only");
+            TORCH_CHECK(!bucket.hasGradient(), "settings change between two steps only");
             if (bucket.settings != plan.units[i].buckets[j].settings)
                 redistribute(bucket, plan.units[i].buckets[j].settings);
         }
@@ -40,31 +42,46 @@ static bool somebodyLacks(int64_t ranks, int64_t groupBefore, int64_t groupAfter
     return false;
 }
 
-/// Moves what this rank holds of a bucket to what it is to hold, one state after the other.
+/// Moves what this rank holds of a bucket to what it is to hold, and to where that is to lie, one state after the
+/// other.
 void Engine::redistribute(Bucket &bucket, const shapes::BucketSettings &settings)
 {
     const ElementRange before = bucket.held;
-    Communicator &sharers = *bucket.groups.shard;
+    Communicator *const sharers = bucket.groups.shard;
     const bool gathers = somebodyLacks(m_plan.worldSize, bucket.settings.shardGroup, settings.shardGroup);
     place(bucket, settings);
-    const ElementRange after = bucket.held;
-    const auto move = [&](at::Tensor &state_S, MemoryCategory category) {
-        if (!state_S.defined() || (!gathers && before == after))
-            return;
-        const observe::MemoryScope memory(m_observer, {category, bucket.index});
-        if (!gathers) {
-            state_S = state_S.narrow(0, after.begin - before.begin, after.size()).clone();
-            return;
-        }
-        at::Tensor whole_G = at::empty({bucket.layout.paddedElements}, state_S.options());
-        sharers.allGather(whole_G, state_S, {bucket.index, Phase::Optimizer}).wait();
-        state_S = bucket.isWhole() ? whole_G : whole_G.narrow(0, after.begin, after.size()).clone();
-    };
     bucket.resident_G.reset();
-    move(bucket.master_S, MemoryCategory::Parameters);
-    move(bucket.moment1_S, MemoryCategory::Optimizer);
-    move(bucket.moment2_S, MemoryCategory::Optimizer);
-    refreshResident(bucket);
+    bucket.copy = {};
+    bucket.gradientOnHost = {};
+    const auto move = [&](StateMemory &state, OffloadPlace place, MemoryCategory category) {
+        if (state.defined() && (gathers || before != bucket.held || state.place() != place))
+            state = moved(state, place, before, bucket.held, gathers ? sharers : nullptr, bucket, category);
+    };
+    move(bucket.master, settings.offloadParameters, MemoryCategory::Parameters);
+    move(bucket.moment1, settings.offloadOptimizer, MemoryCategory::Optimizer);
+    move(bucket.moment2, settings.offloadOptimizer, MemoryCategory::Optimizer);
+    refreshCopies(bucket);
+}
+
+/// The same values in another place. gathers: the ranks that share the bucket until now, where some are to hold more.
+StateMemory Engine::moved(const StateMemory &state, OffloadPlace place, ElementRange before, ElementRange after,
+                          Communicator *gathers, const Bucket &bucket, MemoryCategory category)
+{
+    const observe::MemoryTag tag{category, bucket.index};
+    at::Tensor from = state.tensor();
+    ElementRange has = before;
+    if (gathers) {
+        const at::Tensor whole_G =
+            allocate(bucket.layout.paddedElements, fp32().dtype(state.type()), category, bucket.index);
+        gathers->allGather(whole_G, from, {bucket.index, Phase::Optimizer}).wait();
+        from = whole_G;
+        has = {0, bucket.layout.paddedElements};
+        if (place == OffloadPlace::None && bucket.isWhole())
+            return StateMemory(whole_G);
+    }
+    StateMemory to = m_places.make(place, after.size(), state.type(), tag, "what is offloaded");
+    to.tensor().copy_(from.narrow(0, after.begin - has.begin, after.size()));
+    return to;
 }
 
 } // namespace shardscope::engine

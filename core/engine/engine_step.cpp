@@ -20,10 +20,12 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
     const at::Tensor scalars_K = at::zeros({StepScalars::kCount}, fp32().dtype(at::kDouble));
     const at::Tensor squares = scalars_K[StepScalars::kSquares];
     for (const Bucket &bucket : m_buckets) {
-        if (!bucket.gradient_S.defined())
-            continue;
         // Replicas are counted once: each rank takes what it owns under every strategy.
-        addSquares(squares, bucket.gradient_S.narrow(0, bucket.owned.begin - bucket.held.begin, bucket.owned.size()));
+        if (bucket.squares.defined())
+            at::Tensor(squares).add_(bucket.squares);
+        else if (bucket.gradient_S.defined())
+            addSquares(squares,
+                       bucket.gradient_S.narrow(0, bucket.owned.begin - bucket.held.begin, bucket.owned.size()));
     }
     if (lossSum.defined())
         scalars_K[StepScalars::kLoss].copy_(lossSum);
@@ -59,11 +61,22 @@ void Engine::ensureMoments()
     for (Bucket &bucket : m_buckets) {
         if (bucket.frozen)
             continue;
-        if (!bucket.moment1_S.defined() && (isAdam || m_options.momentum != 0))
-            bucket.moment1_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Optimizer, bucket.index, true);
-        if (!bucket.moment2_S.defined() && isAdam)
-            bucket.moment2_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Optimizer, bucket.index, true);
+        const auto make = [&](StateMemory &moment) {
+            if (!moment.defined())
+                moment = m_places.make(bucket.settings.offloadOptimizer, bucket.held.size(), at::kFloat,
+                                       {MemoryCategory::Optimizer, bucket.index}, "offloaded optimizer states");
+        };
+        if (isAdam || m_options.momentum != 0)
+            make(bucket.moment1);
+        if (isAdam)
+            make(bucket.moment2);
     }
+}
+
+void Engine::expectUpdate(double learningRate)
+{
+    ensureMoments();
+    m_expectedRate = learningRate;
 }
 
 void Engine::optimizerStep(double learningRate, double clipNorm, const StepScalars &scalars)
@@ -71,48 +84,65 @@ void Engine::optimizerStep(double learningRate, double clipNorm, const StepScala
     const at::NoGradGuard noGrad;
     drainReductions(0);
     ensureMoments();
+    TORCH_CHECK(!m_expectedRate || (clipNorm == 0 && *m_expectedRate == learningRate),
+                "another update was expected than is made");
+    m_expectedRate.reset();
+    const UpdateRule rule = updateRule(learningRate);
     ++m_optimizerSteps;
     const at::Tensor clip = clipNorm > 0 ? scalars.clipCoefficient(clipNorm) : at::Tensor();
+    std::vector<Bucket *> here;
     for (Bucket &bucket : m_buckets) {
-        if (!bucket.gradient_S.defined())
+        if (!bucket.hasGradient() || bucket.isUpdated)
             continue;
+        if (bucket.hasOffloadedState())
+            beginUpdate(bucket, rule, clipNorm, &scalars);
+        else
+            here.push_back(&bucket);
+    }
+    for (size_t i = 0; i < here.size(); ++i) {
+        Bucket &bucket = *here[i];
+        fetchGradient(bucket);
+        if (i + 1 < here.size()) // the next one's comes while this one is updated
+            fetchGradient(*here[i + 1]);
         const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, bucket.index});
         const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, bucket.index});
-        updateBucket(bucket, learningRate, clip);
-        bucket.gradient_S.reset();
-        bucket.gradientHolds = false;
-        refreshResident(bucket);
+        updateBucket(bucket, rule, clip);
+        freeGradient(bucket);
+        refreshCopies(bucket);
     }
+    for (Bucket &bucket : m_buckets) {
+        bucket.isUpdated = false;
+        bucket.squares.reset();
+    }
+    if (m_gradientOffload)
+        m_gradientOffload->drain(0);
     m_observer.sampleMemory();
 }
 
-void Engine::updateBucket(Bucket &bucket, double learningRate, const at::Tensor &clip)
+/// Of the update after m_optimizerSteps others.
+UpdateRule Engine::updateRule(double learningRate) const
 {
-    const double step = static_cast<double>(m_optimizerSteps);
-    for (const DecayRange &decay : bucket.decay) {
-        const ElementRange range = intersect(decay.range, bucket.held);
-        if (range.size() == 0)
-            continue;
-        const auto part = [&](const at::Tensor &of) {
-            return of.defined() ? of.narrow(0, range.begin - bucket.held.begin, range.size()) : of;
-        };
-        const double weightDecay = decay.decays ? m_options.weightDecay : 0.0;
-        if (m_options.optimizer == OptimizerKind::Sgd) {
-            sgd(part(bucket.master_S), part(bucket.moment1_S), part(bucket.gradient_S), clip, learningRate,
-                m_options.momentum, weightDecay);
-            continue;
-        }
-        model::kernels::AdamWStep constants;
-        constants.learningRate = static_cast<float>(learningRate);
-        constants.beta1 = static_cast<float>(m_options.beta1);
-        constants.beta2 = static_cast<float>(m_options.beta2);
-        constants.eps = static_cast<float>(m_options.eps);
-        constants.weightDecay = static_cast<float>(weightDecay);
-        constants.biasCorrection1 = static_cast<float>(1.0 - std::pow(m_options.beta1, step));
-        constants.biasCorrection2 = static_cast<float>(1.0 - std::pow(m_options.beta2, step));
-        adamW(part(bucket.master_S), part(bucket.moment1_S), part(bucket.moment2_S), part(bucket.gradient_S), clip,
-              constants);
-    }
+    const auto step = static_cast<double>(m_optimizerSteps + 1);
+    UpdateRule rule;
+    rule.kind = m_options.optimizer;
+    rule.learningRate = learningRate;
+    rule.momentum = m_options.momentum;
+    rule.weightDecay = m_options.weightDecay;
+    rule.adamW.learningRate = static_cast<float>(learningRate);
+    rule.adamW.beta1 = static_cast<float>(m_options.beta1);
+    rule.adamW.beta2 = static_cast<float>(m_options.beta2);
+    rule.adamW.eps = static_cast<float>(m_options.eps);
+    rule.adamW.weightDecay = static_cast<float>(m_options.weightDecay);
+    rule.adamW.biasCorrection1 = static_cast<float>(1.0 - std::pow(m_options.beta1, step));
+    rule.adamW.biasCorrection2 = static_cast<float>(1.0 - std::pow(m_options.beta2, step));
+    return rule;
+}
+
+void Engine::updateBucket(Bucket &bucket, const UpdateRule &rule, const at::Tensor &clip)
+{
+    const auto of = [](const StateMemory &state) { return state.defined() ? state.tensor() : at::Tensor(); };
+    updateParts({of(bucket.master), of(bucket.moment1), of(bucket.moment2), bucket.gradient_S}, bucket.held,
+                bucket.decay, rule, clip, nullptr);
 }
 
 } // namespace shardscope::engine

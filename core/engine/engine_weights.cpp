@@ -28,6 +28,7 @@ static at::Generator generatorFor(at::Device device, uint64_t seed)
 void Engine::initialize(int64_t seed)
 {
     const at::NoGradGuard noGrad;
+    waitForUpdates();
     uint64_t ordinal = 0;
     for (const Unit &unit : m_units) {
         for (size_t parameter = 0; parameter < unit.parameters.size(); ++parameter) {
@@ -45,7 +46,7 @@ void Engine::initialize(int64_t seed)
             ++ordinal;
         }
         for (const size_t bucket : unit.buckets)
-            refreshResident(m_buckets[bucket]);
+            refreshCopies(m_buckets[bucket]);
     }
 }
 
@@ -55,20 +56,33 @@ void Engine::storeParameter(Bucket &bucket, const ParameterPlace &place, const a
     if (range.size() == 0)
         return;
     const at::Tensor part = value.reshape({-1}).narrow(0, range.begin - place.offset, range.size());
-    bucket.master_S.narrow(0, range.begin - bucket.held.begin, range.size()).copy_(part);
+    waitForUpdate(bucket);
+    bucket.master.tensor().narrow(0, range.begin - bucket.held.begin, range.size()).copy_(part);
 }
 
-/// Under `none` products use a copy that stays, where the masters' dtype is not theirs.
-void Engine::refreshResident(Bucket &bucket)
+/// What is derived from the masters: under `none` products use a copy that stays, where the masters' dtype is not
+/// theirs; and of offloaded masters what is gathered has the products' dtype, so that fewer bytes are moved.
+void Engine::refreshCopies(Bucket &bucket)
 {
-    if (bucket.settings.strategy != Strategy::None || bucket.master_S.scalar_type() == computeType()) {
+    const bool offloaded = bucket.master.place() != OffloadPlace::None;
+    const bool sameType = bucket.master.type() == computeType();
+    if (offloaded || sameType || bucket.settings.strategy != Strategy::None)
         bucket.resident_G.reset();
+    if (!offloaded || sameType || (bucket.copy.defined() && bucket.copy.place() != bucket.master.place()))
+        bucket.copy = {};
+    if (sameType)
         return;
+    if (offloaded) {
+        if (!bucket.copy.defined() || bucket.copy.elements() != bucket.held.size())
+            bucket.copy = m_places.make(bucket.master.place(), bucket.held.size(), computeType(),
+                                        {MemoryCategory::Parameters, bucket.index}, "offloaded parameters");
+        bucket.copy.tensor().copy_(bucket.master.tensor());
+    } else if (bucket.settings.strategy == Strategy::None) {
+        if (!bucket.resident_G.defined())
+            bucket.resident_G = allocate(bucket.layout.paddedElements, fp32().dtype(computeType()),
+                                         MemoryCategory::Parameters, bucket.index);
+        bucket.resident_G.copy_(bucket.master.tensor());
     }
-    if (!bucket.resident_G.defined())
-        bucket.resident_G = allocate(bucket.layout.paddedElements, fp32().dtype(computeType()),
-                                     MemoryCategory::Parameters, bucket.index);
-    bucket.resident_G.copy_(bucket.master_S);
 }
 
 Bucket *Engine::find(std::string_view parameter, const ParameterPlace **place)
@@ -93,7 +107,7 @@ Result<> Engine::loadParameter(std::string_view name, const at::Tensor &value)
                     fmt::join(place->shape.sizes, ", "), fmt::join(value.sizes().vec(), ", "));
     }
     storeParameter(*bucket, *place, value);
-    refreshResident(*bucket);
+    refreshCopies(*bucket);
     return {};
 }
 
@@ -104,17 +118,21 @@ Result<at::Tensor> Engine::gatherFlat(std::string_view name, bool gradient)
     Bucket *bucket = find(name, &place);
     if (!bucket)
         return fail("The model has no parameter {}.", name);
-    const at::Tensor &held_S = gradient ? bucket->gradient_S : bucket->master_S;
+    waitForUpdate(*bucket);
+    if (gradient)
+        fetchGradient(*bucket);
+    const at::Tensor held_S = gradient ? bucket->gradient_S : bucket->master.tensor();
     if (!held_S.defined())
         return fail("The parameter {} has no gradient: it is frozen, or no pass was made since the last update.", name);
     at::Tensor whole_G = held_S;
     if (bucket->isSharded()) {
-        whole_G = allocate(bucket->layout.paddedElements, held_S.options(), MemoryCategory::Temporary, bucket->index);
+        whole_G = allocate(bucket->layout.paddedElements, held_S.options().device(device()), MemoryCategory::Temporary,
+                           bucket->index);
         bucket->groups.shard->allGather(whole_G, held_S, {bucket->index, Phase::Checkpoint}).wait();
     }
     return whole_G.narrow(0, place->offset, place->shape.elements())
         .view(place->shape.sizes)
-        .to(at::kFloat, false, true);
+        .to(device(), at::kFloat, false, true);
 }
 
 Result<at::Tensor> Engine::gatherParameter(std::string_view name)
@@ -131,16 +149,17 @@ Result<at::Tensor> Engine::gatherGradient(std::string_view name)
 std::vector<StateShard> Engine::stateShards()
 {
     ensureMoments();
+    waitForUpdates();
     const bool isAdam = m_options.optimizer == OptimizerKind::AdamW;
     std::vector<StateShard> shards;
     for (const Bucket &bucket : m_buckets) {
-        const auto add = [&](const char *state, const at::Tensor &data_S) {
-            if (data_S.defined())
-                shards.push_back({bucket.index, state, &bucket.layout, bucket.held, bucket.owned, data_S});
+        const auto add = [&](const char *state, const StateMemory &memory) {
+            if (memory.defined())
+                shards.push_back({bucket.index, state, &bucket.layout, bucket.held, bucket.owned, memory.tensor()});
         };
-        add("master", bucket.master_S);
-        add(isAdam ? "exp_avg" : "momentum", bucket.moment1_S);
-        add("exp_avg_sq", bucket.moment2_S);
+        add("master", bucket.master);
+        add(isAdam ? "exp_avg" : "momentum", bucket.moment1);
+        add("exp_avg_sq", bucket.moment2);
     }
     return shards;
 }
@@ -148,9 +167,10 @@ std::vector<StateShard> Engine::stateShards()
 void Engine::stateRestored(int64_t optimizerSteps)
 {
     const at::NoGradGuard noGrad;
+    waitForUpdates();
     m_optimizerSteps = optimizerSteps;
     for (Bucket &bucket : m_buckets)
-        refreshResident(bucket);
+        refreshCopies(bucket);
 }
 
 } // namespace shardscope::engine

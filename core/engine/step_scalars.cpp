@@ -44,4 +44,10 @@ at::Tensor StepScalars::clipCoefficient(double clipNorm) const
     return (clipNorm / (norm + 1e-6)).clamp_max(1.0).to(at::kFloat);
 }
 
+at::Tensor StepScalars::clipCoefficientOnHost(double clipNorm) const
+{
+    const double coefficient = clipNorm / (host().gradientNorm() + 1e-6);
+    return at::scalar_tensor(coefficient > 1.0 ? 1.0 : coefficient, at::kFloat); // a NaN stays one
+}
+
 } // namespace shardscope::engine

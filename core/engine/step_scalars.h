@@ -58,6 +58,8 @@ public:
     Values host() const;
     /// min(1, clipNorm ÷ (norm + 1e-6)) as an fp32 scalar on the device, as torch.nn.utils.clip_grad_norm_.
     at::Tensor clipCoefficient(double clipNorm) const;
+    /// The same on the host; waits until the device has come to these scalars. Any thread.
+    at::Tensor clipCoefficientOnHost(double clipNorm) const;
 
 private:
     at::Tensor m_scalars_K;

@@ -178,6 +178,9 @@ Result<> Trainer::runStep()
     step.began = StepMark::now(engine.device());
     step.result.learningRate = m_schedule.at(step.number);
     m_job.observer.stepBegan(step.number);
+    // Without clipping nothing is to be known of the whole gradient before the update.
+    if (m_inForce.optimizer.clipNorm == 0)
+        engine.expectUpdate(step.result.learningRate);
     const at::Tensor loss = accumulateGradients(step);
     const CommandWords words = toWords(m_job.commands.poll());
     const engine::StepScalars scalars = engine.reduceScalars(loss, words);

@@ -223,6 +223,21 @@ TEST(CheckRun, activationsAreOffloadedFromAGpuOnly)
     EXPECT_THAT(problemsOf(rule, 1), ElementsAre());
 }
 
+TEST(CheckRun, offloadToTheHostOfARunOnTheHostIsRefused)
+{
+    const RunConfiguration all = with({"offload.parameters=cpu", "offload.gradients=cpu", "offload.optimizer=cpu"});
+    EXPECT_THAT(problemsOf(all), ElementsAre(IsProblem("offload.parameters", "or nvme for a file"),
+                                             IsProblem("offload.gradients", "lies already. Use none."),
+                                             IsProblem("offload.optimizer", "or nvme for a file")));
+    EXPECT_THAT(problemsOf(all, 1), ElementsAre());
+    EXPECT_THAT(problemsOf(with({"offload.parameters=nvme", "offload.optimizer=nvme"})), ElementsAre());
+    RunConfiguration rule;
+    rule.units.push_back({.match = "block.1.*", .settings = {{"offload.optimizer", "cpu"}}});
+    EXPECT_THAT(problemsOf(rule), ElementsAre(IsProblem("unit", "in the rule for \"block.1.*\"")));
+    RunConfiguration gradients;
+    EXPECT_FALSE(setKey(gradients, "offload.gradients", "nvme").has_value());
+}
+
 TEST(ResolveRun, givesAllMessagesLineByLine)
 {
     const auto run = resolveRun(with({"model.preset=x", "run.name=.."}), machineWith(0), shapes::knownModels());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Real workers on one GPU: 1, 2 and 4 ranks (several ranks share the card through the real NCCL), every strategy, fp32 and
-bf16, against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
+bf16, with and without offload, against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
 recorded: the memory equation at every sample, kernels, NCCL kernels joined to their collectives, drops. Prints a table;
 exits with 1 where a figure is over its bound.
 
@@ -90,6 +90,23 @@ def recorded(folder, cuda):
     return out
 
 
+# What lies where: parameters, gradients, optimizer.
+OFFLOADS = {"": ("none", "none", "none"), "cpu": ("cpu", "cpu", "cpu"), "opt": ("none", "none", "cpu"),
+            "grad": ("none", "cpu", "none"), "nvme": ("nvme", "cpu", "nvme")}
+
+
+def places(offload, cuda):
+    chosen = [place if cuda or place != "cpu" else "none" for place in OFFLOADS[offload]]
+    return {f"offload.{what}": place for what, place in zip(("parameters", "gradients", "optimizer"), chosen)}
+
+
+def cases(ranks, cuda):
+    """Strategies alone, then with offload where a rank count is small."""
+    strategies = ["full"] if ranks == 1 else ["full", "grad_op", "none"]
+    offloads = ["cpu", "opt", "grad", "nvme"] if cuda else ["nvme"]
+    return [(s, "") for s in strategies] + [(s, o) for s in strategies for o in offloads if ranks <= 2]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
@@ -104,13 +121,13 @@ def main():
     base = options.keep or tempfile.mkdtemp(prefix="strategies-")
     os.makedirs(base, exist_ok=True)
     bad = 0
-    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} "
+    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'offload':7} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} "
           f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
     for precision, (loss_bound, norm_bound) in BOUNDS.items():
         reference = None
         for ranks in map(int, options.ranks.split(",")):
-            for strategy in ["full"] if ranks == 1 else ["full", "grad_op", "none"]:
-                name = f"{precision}-{ranks}-{strategy}"
+            for strategy, offload in cases(ranks, cuda):
+                name = f"{precision}-{ranks}-{strategy}{'-' + offload if offload else ''}"
                 folder = os.path.join(base, name)
                 shutil.rmtree(folder, ignore_errors=True)
                 failed = run(worker, folder, ranks, {
@@ -118,15 +135,15 @@ def main():
                     "parallel.share_device": "true" if cuda else "false", "precision.compute": precision,
                     "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
                     "train.steps": options.steps, "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
-                    "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES"})
+                    "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **places(offload, cuda)})
                 if failed:
                     bad += 1
-                    print(f"{precision:9} {ranks:5} {strategy:8} FAILED {failed}")
+                    print(f"{precision:9} {ranks:5} {strategy:8} {offload:7} FAILED {failed}")
                     continue
                 losses, norms = curve(folder)
                 if len(losses) != options.steps or None in losses or None in norms:
                     bad += 1
-                    print(f"{precision:9} {ranks:5} {strategy:8} FAILED: {len(losses)} steps recorded, losses {losses[:3]} …")
+                    print(f"{precision:9} {ranks:5} {strategy:8} {offload:7} FAILED: {len(losses)} steps recorded, losses {losses[:3]} …")
                     continue
                 reference = reference or (losses, norms)
                 loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
@@ -135,7 +152,7 @@ def main():
                          or losses[-1] >= losses[0] or (cuda and not r["kernels"]) or (cuda and ranks > 1 and not r["nccl"])
                          or (ranks > 1 and r["timed"] != r["collectives"]))
                 bad += bool(wrong)
-                print(f"{precision:9} {ranks:5} {strategy:8} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
+                print(f"{precision:9} {ranks:5} {strategy:8} {offload:7} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
                       f"{r['unequal']:7} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
                       f"{'  OVER ITS BOUND' if wrong else ''}", flush=True)
     print(f"{bad} rows over their bounds; folders in {base}")

@@ -21,6 +21,7 @@ struct BenchOptions
     std::string size = "tiny", dtype = "bf16", strategy = "full", device = "cpu", optimizer = "adamw";
     int64_t batch = 4, positions = 256, steps = 10, warmup = 3, accumulation = 1, threads = 1;
     double learningRate = 3e-4, clipNorm = 0;
+    std::string offloadParameters = "none", offloadGradients = "none", offloadOptimizer = "none", offloadPath;
     bool deterministic = false, noPrefetch = false, activationOffload = false;
     std::string recompute = "off";
     int64_t recomputeEvery = 1;
@@ -50,6 +51,10 @@ static BenchOptions parse(int argc, char **argv)
     app.add_option("--threads", o.threads);
     app.add_option("--lr", o.learningRate);
     app.add_option("--clip", o.clipNorm);
+    app.add_option("--offload-parameters", o.offloadParameters)->check(CLI::IsMember({"none", "cpu", "nvme"}));
+    app.add_option("--offload-gradients", o.offloadGradients)->check(CLI::IsMember({"none", "cpu"}));
+    app.add_option("--offload-optimizer", o.offloadOptimizer)->check(CLI::IsMember({"none", "cpu", "nvme"}));
+    app.add_option("--offload-path", o.offloadPath);
     app.add_flag("--deterministic", o.deterministic);
     app.add_flag("--no-prefetch", o.noPrefetch);
     app.add_option("--recompute", o.recompute)->check(CLI::IsMember({"off", "selective", "block"}));
@@ -115,6 +120,10 @@ static int run(const BenchOptions &o)
     configuration.optimizer.kind = *fromText<OptimizerKind>(o.optimizer);
     configuration.parallel.forwardPrefetch = !o.noPrefetch;
     configuration.parallel.prefetch = o.noPrefetch ? Prefetch::Off : Prefetch::Pre;
+    configuration.offload.parameters = *fromText<OffloadPlace>(o.offloadParameters);
+    configuration.offload.gradients = *fromText<OffloadPlace>(o.offloadGradients);
+    configuration.offload.optimizer = *fromText<OffloadPlace>(o.offloadOptimizer);
+    configuration.offload.path = o.offloadPath;
     const auto shape = shapes::presetShape(o.size);
     if (!shape) {
         std::fprintf(stderr, "%s\n", shape.error().text.c_str());
@@ -137,6 +146,8 @@ static int run(const BenchOptions &o)
                     .to(device));
         synchronize(device);
         const int64_t startNs = monotonicNs();
+        if (o.clipNorm == 0)
+            decoder.engine().expectUpdate(o.learningRate);
         at::Tensor loss;
         for (int64_t i = 0; i < o.accumulation; ++i) {
             const at::Tensor &tokens = micro[static_cast<size_t>(i)];

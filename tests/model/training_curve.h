@@ -38,7 +38,7 @@ inline constexpr int64_t kPositions = 16;
 
 /// int64 [kGlobalBatch, kPositions + 1].
 at::Tensor stepTokens(const shapes::ModelShape &shape, int step);
-/// One rank's part of one step; returns the step's global loss and norm.
+/// One rank's part of one step, `tokens` on its device; returns the step's global loss and norm.
 engine::StepScalars::Values trainStep(model::Decoder &decoder, const TrainingCase &test, const at::Tensor &tokens,
                                       Curve *firstGradients);
 /// kSteps steps at a learning rate of 1e-3.
