@@ -7,6 +7,7 @@
 #include "core/config/check.h"
 #include "core/config/configuration_file.h"
 #include "core/config/machine_facts.h"
+#include "core/config/resumed_batches.h"
 #include "core/config/unit_rules.h"
 #include "core/data/dataset.h"
 #include "core/files/checkpoint_folder.h"
@@ -85,6 +86,9 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
         if (auto read = launch::applyInForce(configuration, *resumed, resumed->lastAttempt()); !read)
             return tl::unexpected(read.error());
     }
+    const RunConfiguration before = configuration;
+    if (resumed)
+        config::forgetBatches(configuration);
     if (!options.configuration.empty()) {
         if (auto read = config::applyFile(configuration, options.configuration); !read)
             return tl::unexpected(read.error());
@@ -103,6 +107,8 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
             return tl::unexpected(rule.error());
         configuration.units.push_back(std::move(*rule));
     }
+    if (resumed)
+        config::settleBatches(configuration, before);
     // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
     for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer, &configuration.model.path}) {
         if (!path->empty() && *path != data::kBytesTokenizer)

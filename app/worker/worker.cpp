@@ -162,6 +162,7 @@ train::JobIdentity RankRun::identity() const
     identity.data.fingerprint = fmt::format("{}:{}", fingerprint.sizeBytes, fingerprint.xxh3);
     identity.data.sequenceLength = configuration.train.sequenceLength;
     identity.data.validation = configuration.data.validation;
+    identity.shape = train::shapeNumbers(m_setup.shape);
     return identity;
 }
 
@@ -218,7 +219,9 @@ Result<int> RankRun::train()
         commands = std::make_unique<SupervisorCommands>(m_channel);
     const config::RunConfiguration &configuration = m_setup.run.configuration;
     train::Checkpointer checkpointer(files::CheckpointFolder(m_place->folder.checkpointsFolder()), identity(),
-                                     configuration.checkpoint.keep, *m_exchange);
+                                     {configuration.checkpoint.keep, configuration.checkpoint.format,
+                                      configuration.checkpoint.asynchronous},
+                                     *m_exchange);
     train::Trainer trainer({configuration, *m_setup.dataset, *m_decoder, *m_recorder, *commands, checkpointer,
                             m_setup.deviceName, [this](const auto &message) { report(message); },
                             [this](int64_t step) { return newestFigures(step); },

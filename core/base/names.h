@@ -19,6 +19,8 @@ enum class Precision { Fp32, Bf16 };
 enum class DeviceKind { Cuda, Cpu };
 enum class OptimizerKind { AdamW, Sgd };
 enum class RecordLevel { Off, Light, Full };
+/// Each rank its ranges, or one safetensors file that other programs open.
+enum class CheckpointFormat { Sharded, Full };
 /// Whose bytes an allocation is. Masters and cached shards are parameters; what a collective filled is gathered.
 enum class MemoryCategory {
     Parameters,
@@ -60,6 +62,7 @@ SHARDSCOPE_NAMES(Precision, "fp32", "bf16");
 SHARDSCOPE_NAMES(DeviceKind, "cuda", "cpu");
 SHARDSCOPE_NAMES(OptimizerKind, "adamw", "sgd");
 SHARDSCOPE_NAMES(RecordLevel, "off", "light", "full");
+SHARDSCOPE_NAMES(CheckpointFormat, "sharded", "full");
 SHARDSCOPE_NAMES(MemoryCategory, "parameters", "gathered", "gradients", "optimizer", "activations", "communication",
                  "temporary", "input", "other");
 SHARDSCOPE_NAMES(SpanCategory, "compute", "communication", "copy", "host", "idle");

@@ -350,6 +350,16 @@ static std::vector<Key> keepingKeys()
          .range = {.minimum = 1, .maximum = 1e6},
          .live = true,
          .field = FIELD(checkpoint.keep)},
+        {.path = "checkpoint.format",
+         .label = "Checkpoint format",
+         .help = "sharded: each rank a file with what it owns; full: model.safetensors and optimizer.safetensors, which "
+                 "other programs open. Both go on at any number of ranks.",
+         .field = FIELD(checkpoint.format)},
+        {.path = "checkpoint.asynchronous",
+         .label = "Write behind the training",
+         .help = "The state is copied to host memory (12 bytes a parameter ÷ ranks with AdamW) and written while the "
+                 "training goes on.",
+         .field = FIELD(checkpoint.asynchronous)},
         {.path = "record.level",
          .label = "Recording",
          .help = "What is recorded: off, light (spans, collectives, sums), full (launches and allocations too).",

@@ -9,19 +9,25 @@
 
 namespace shardscope::train {
 
-/// Which samples a rank takes: step s (the first is 0) takes [s·G, (s+1)·G) whatever the number of ranks; of these,
-/// rank r takes the r-th part, micro-batch by micro-batch.
+/// Which samples a rank takes: each step takes the next G samples, whatever the number of ranks; of these, rank r takes
+/// the r-th part, micro-batch by micro-batch. So a job that goes on with other ranks, micro-batches or another G reads
+/// each sample once, in the order in which it would have been read.
 struct BatchPlan
 {
     int64_t ranks = 1;
     int64_t rank = 0;
     int64_t microBatch = 1;
     int64_t accumulation = 1;
+    int64_t stepsBefore = 0;   ///< that were done when this job began
+    int64_t samplesBefore = 0; ///< that those took
 
     int64_t globalBatch() const { return ranks * microBatch * accumulation; }
-    int64_t firstSample(int64_t step, int64_t microIndex) const
+    /// What all ranks have taken after so many steps.
+    int64_t samplesAfter(int64_t stepsDone) const { return samplesBefore + (stepsDone - stepsBefore) * globalBatch(); }
+    /// Of the step that follows `stepsDone` ones.
+    int64_t firstSample(int64_t stepsDone, int64_t microIndex) const
     {
-        return step * globalBatch() + (rank * accumulation + microIndex) * microBatch;
+        return samplesAfter(stepsDone) + (rank * accumulation + microIndex) * microBatch;
     }
 };
 

@@ -59,23 +59,77 @@ Result<std::string> RankExchange::fromRoot(std::string_view what, const std::str
     }
 }
 
+Result<> combine(const std::vector<Result<>> &ofRanks)
+{
+    std::string text;
+    std::set<std::string> seen; // the same message from every rank says nothing more
+    for (size_t rank = 0; rank < ofRanks.size(); ++rank) {
+        if (ofRanks[rank] || !seen.insert(ofRanks[rank].error().text).second)
+            continue;
+        text += fmt::format("{}{}{}", text.empty() ? "" : "\n",
+                            ofRanks.size() > 1 ? fmt::format("Rank {}: ", rank) : "", ofRanks[rank].error().text);
+    }
+    if (text.empty())
+        return {};
+    return fail("{}", text);
+}
+
 Result<> RankExchange::agree(std::string_view what, const Result<> &mine)
 {
     const auto all = allGather(what, mine ? "" : mine.error().text);
     if (!all)
         return tl::unexpected(all.error());
-    std::string text;
-    std::set<std::string> seen; // the same message from every rank says nothing more
-    for (int rank = 0; rank < m_worldSize; ++rank) {
-        const std::string &error = (*all)[static_cast<size_t>(rank)];
-        if (error.empty() || !seen.insert(error).second)
-            continue;
-        text += fmt::format("{}{}{}", text.empty() ? "" : "\n", m_worldSize > 1 ? fmt::format("Rank {}: ", rank) : "",
-                            error);
-    }
-    if (text.empty())
+    std::vector<Result<>> outcomes;
+    for (const std::string &error : *all)
+        outcomes.push_back(error.empty() ? Result<>{} : tl::unexpected(Error{error}));
+    return combine(outcomes);
+}
+
+static std::string postedKey(const std::string &name)
+{
+    return "shardscope/posted/" + name;
+}
+
+Result<> RankExchange::post(const std::string &name, const std::string &text)
+{
+    if (!m_store) {
+        m_own[name] = text;
         return {};
-    return fail("{}", text);
+    }
+    try {
+        m_store->set(postedKey(name), bytesOf(text));
+        return {};
+    } catch (const std::exception &error) {
+        return fail("Rank {} can't tell the others of {}: {}", m_rank, name, error.what());
+    }
+}
+
+Result<std::optional<std::string>> RankExchange::peek(const std::string &name)
+{
+    if (!m_store) {
+        const auto found = m_own.find(name);
+        return found == m_own.end() ? std::nullopt : std::optional(found->second);
+    }
+    try {
+        if (!m_store->check({postedKey(name)}))
+            return std::nullopt;
+        return textOf(m_store->get(postedKey(name)));
+    } catch (const std::exception &error) {
+        return fail("Rank {} can't ask for {}: {}", m_rank, name, error.what());
+    }
+}
+
+void RankExchange::withdraw(const std::string &name)
+{
+    if (!m_store) {
+        m_own.erase(name);
+        return;
+    }
+    try {
+        m_store->deleteKey(postedKey(name));
+    } catch (const std::exception &) {
+        // A store that can't forget (FileStore's older ones) keeps a text that nobody asks for.
+    }
 }
 
 } // namespace shardscope::train

@@ -3,6 +3,8 @@
 
 #include "core/base/result.h"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -10,8 +12,11 @@
 
 namespace shardscope::train {
 
+/// One outcome of all ranks' (in their order): the errors with the ranks that had them, or none.
+Result<> combine(const std::vector<Result<>> &ofRanks);
+
 /// Short texts between all ranks, through the job's store: for what is rare and no tensor. All ranks make the same
-/// calls in the same order.
+/// waiting calls in the same order. Call all from one thread: a wait of one would hold up another's.
 class RankExchange
 {
 public:
@@ -25,6 +30,13 @@ public:
     /// An error on any rank is an error on all, with the ranks named.
     Result<> agree(std::string_view what, const Result<> &mine);
 
+    /// Leaves a text for the others under a name of the caller's that was never used before, and goes on.
+    Result<> post(const std::string &name, const std::string &text);
+    /// What was left under that name, or nothing as yet. Never waits.
+    Result<std::optional<std::string>> peek(const std::string &name);
+    /// Forgets it, once nobody will look any more.
+    void withdraw(const std::string &name);
+
     int rank() const { return m_rank; }
     int worldSize() const { return m_worldSize; }
 
@@ -35,6 +47,7 @@ private:
     int m_rank;
     int m_worldSize;
     int64_t m_calls = 0;
+    std::map<std::string, std::string> m_own; ///< posted where there is no store
 };
 
 } // namespace shardscope::train

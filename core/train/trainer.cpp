@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/config/configuration_file.h"
 #include "core/train/reconfigure.h"
 
 #include <algorithm>
@@ -48,10 +49,11 @@ Result<> Trainer::startFrom(const pretrained::WeightFolder &folder)
 
 Result<> Trainer::resume(const std::filesystem::path &checkpoint)
 {
-    const auto step = m_job.checkpointer.read(m_job.decoder.engine(), checkpoint);
-    if (!step)
-        return tl::unexpected(step.error());
-    m_done = m_checkpointed = *step;
+    const auto state = m_job.checkpointer.read(m_job.decoder.engine(), checkpoint);
+    if (!state)
+        return tl::unexpected(state.error());
+    m_done = m_checkpointed = m_plan.stepsBefore = state->step;
+    m_plan.samplesBefore = state->nextSample;
     return {};
 }
 
@@ -67,9 +69,11 @@ Result<Trainer::End> Trainer::run()
             return End::Stopped;
         if (auto done = runStep().and_then([&] { return checkpointIfDue(); }); !done)
             return tl::unexpected(done.error());
+        tellOutcome(m_job.checkpointer.poll());
     }
     if (auto settled = settle(); !settled)
         return tl::unexpected(settled.error());
+    waitForPending();
     const CommandSet asked = m_commands.takeDue(std::numeric_limits<int64_t>::max()); // too late to come into force
     const bool lacking = m_inForce.checkpoint.every > 0 && m_checkpointed != m_done;
     if (lacking || asked.checkpoint || asked.stop) {
@@ -105,6 +109,7 @@ Result<Trainer::Next> Trainer::pause()
         return tl::unexpected(settled.error());
     if (m_commands.stopIsComing())
         return Next::Step;
+    waitForPending(); // nobody goes on with it during the pause
     m_job.observer.event(EventKind::Command, fmt::format("Paused after step {}", m_done));
     for (;;) {
         const control::Order order = m_job.commands.waitWhilePaused(m_done);
@@ -144,6 +149,7 @@ Result<> Trainer::takeUp(int64_t change)
     m_schedule.peak = m_inForce.optimizer.learningRate;
     m_schedule.minimum = m_inForce.optimizer.minLearningRate;
     m_job.checkpointer.setKeep(m_inForce.checkpoint.keep);
+    m_job.checkpointer.setConfiguration(config::toJson(m_inForce).dump());
     m_job.report(control::ConfiguredMessage{change, m_done + 1});
     return {};
 }
@@ -262,41 +268,113 @@ Result<> Trainer::checkpointIfDue()
     return every > 0 && m_done % every == 0 ? checkpointAndGoOn() : Result<>{};
 }
 
+LoopState Trainer::loopState() const
+{
+    return {m_done, m_plan.samplesAfter(m_done), std::nullopt};
+}
+
 /// A full disk must not end a run whose weights are in order: it is a warning, and the next checkpoint may fit.
 Result<> Trainer::checkpointAndGoOn()
 {
     if (auto settled = settle(); !settled)
         return settled;
-    if (auto written = checkpoint(); !written) {
-        m_job.observer.event(EventKind::Warning, written.error().text);
-        m_job.report(control::WarningMessage{
-            fmt::format("No checkpoint of step {}; the training goes on. {}", m_done, written.error().text), true});
-    }
+    if (m_job.checkpointer.options().asynchronous)
+        beginCheckpoint();
+    else if (auto written = checkpoint(); !written)
+        tellLack(m_done, written.error());
     return {};
 }
 
-/// The state after the steps that are done.
+/// The state after the steps that are done, on the disk when this returns.
 Result<> Trainer::checkpoint()
 {
     if (auto settled = settle(); !settled)
         return settled;
-    const std::string path = m_job.checkpointer.pathOf(m_done).string();
-    if (m_checkpointed != m_done) {
-        const int64_t beganNs = monotonicNs();
+    waitForPending();
+    if (m_checkpointed != m_done)
+        return writeCheckpoint();
+    tellCheckpoint(m_done, m_job.checkpointer.pathOf(m_done));
+    return {};
+}
+
+Result<> Trainer::writeCheckpoint()
+{
+    const int64_t beganNs = monotonicNs();
+    {
         const SpanScope span(m_job.observer, SpanInfo{"checkpoint", SpanCategory::Host, Phase::Checkpoint});
         const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Temporary});
-        if (auto written = m_job.checkpointer.write(m_job.decoder.engine(), m_done); !written)
+        if (auto written = m_job.checkpointer.write(m_job.decoder.engine(), loopState()); !written)
             return tl::unexpected(written.error());
-        m_checkpointed = m_done;
-        const int64_t durationNs = monotonicNs() - beganNs;
-        const nlohmann::json detail = {{"step", m_done}, {"path", path}, {"duration_ns", durationNs}};
-        m_job.observer.event(EventKind::Checkpoint,
-                             fmt::format("Checkpoint of step {} in {}", m_done, formatDuration(durationNs)),
-                             detail.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
-    if (m_plan.rank == 0)
-        m_job.report(control::CheckpointMessage{m_done, path});
+    tellWritten(m_done, monotonicNs() - beganNs);
     return {};
+}
+
+/// Copies the state and goes on; poll() tells how it ended, some steps later.
+void Trainer::beginCheckpoint()
+{
+    waitForPending(); // two at a time would need the host memory twice
+    if (m_checkpointed == m_done) {
+        tellCheckpoint(m_done, m_job.checkpointer.pathOf(m_done));
+        return;
+    }
+    std::string unusual;
+    {
+        const SpanScope span(m_job.observer, SpanInfo{"checkpoint copy", SpanCategory::Host, Phase::Checkpoint});
+        const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Temporary});
+        unusual = m_job.checkpointer.begin(m_job.decoder.engine(), loopState());
+    }
+    if (!unusual.empty())
+        m_job.observer.event(EventKind::Warning, unusual);
+}
+
+void Trainer::waitForPending()
+{
+    if (!m_job.checkpointer.isPending())
+        return;
+    const int64_t beganNs = monotonicNs();
+    {
+        const SpanScope span(m_job.observer, SpanInfo{"checkpoint wait", SpanCategory::Host, Phase::Checkpoint});
+        tellOutcome(m_job.checkpointer.finish());
+    }
+    static constexpr int64_t kWorthTellingNs = 100'000'000;
+    if (const int64_t waitedNs = monotonicNs() - beganNs; waitedNs > kWorthTellingNs)
+        m_job.observer.event(EventKind::Checkpoint, fmt::format("Waited {} for a checkpoint that was being written",
+                                                                formatDuration(waitedNs)));
+}
+
+void Trainer::tellOutcome(const std::optional<Checkpointer::Outcome> &outcome)
+{
+    if (!outcome)
+        return;
+    if (outcome->result)
+        tellWritten(outcome->step, outcome->durationNs);
+    else
+        tellLack(outcome->step, outcome->result.error());
+}
+
+void Trainer::tellWritten(int64_t step, int64_t durationNs)
+{
+    m_checkpointed = step;
+    const std::filesystem::path path = m_job.checkpointer.pathOf(step);
+    const nlohmann::json detail = {{"step", step}, {"path", path.string()}, {"duration_ns", durationNs}};
+    m_job.observer.event(EventKind::Checkpoint,
+                         fmt::format("Checkpoint of step {} in {}", step, formatDuration(durationNs)),
+                         detail.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    tellCheckpoint(step, path);
+}
+
+void Trainer::tellCheckpoint(int64_t step, const std::filesystem::path &path)
+{
+    if (m_plan.rank == 0)
+        m_job.report(control::CheckpointMessage{step, path.string()});
+}
+
+void Trainer::tellLack(int64_t step, const Error &error)
+{
+    m_job.observer.event(EventKind::Warning, error.text);
+    m_job.report(control::WarningMessage{
+        fmt::format("No checkpoint of step {}; the training goes on. {}", step, error.text), true});
 }
 
 } // namespace shardscope::train

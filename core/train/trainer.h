@@ -93,9 +93,17 @@ private:
     Result<> settle();
     Result<> finish(OpenStep &step);
     void takeValues(OpenStep &step);
+    LoopState loopState() const;
     Result<> checkpoint();
     Result<> checkpointAndGoOn();
     Result<> checkpointIfDue();
+    Result<> writeCheckpoint();
+    void beginCheckpoint();
+    void waitForPending();
+    void tellCheckpoint(int64_t step, const std::filesystem::path &path);
+    void tellWritten(int64_t step, int64_t durationNs);
+    void tellLack(int64_t step, const Error &error);
+    void tellOutcome(const std::optional<Checkpointer::Outcome> &outcome);
     bool validationDue(int64_t step) const;
 
     TrainerJob m_job;

@@ -114,6 +114,28 @@ TEST_F(WithWorker, interruptedAndResumedEqualsUninterrupted)
     EXPECT_EQ(losses("parts"), losses("whole")) << "to the bit";
 }
 
+TEST_F(WithWorker, aRunGoesOnAtOtherRanks)
+{
+    ASSERT_EQ(cli.run(arguments("a", {"--steps", "12", "--set", "train.global_batch=4", "--set", "checkpoint.every=5",
+                                      "--set", "checkpoint.keep=9"}))
+                  .exitCode,
+              0);
+    const double whole = run::readStatus(cli.runFolder("a")).value().loss.value();
+    for (const auto &[ranks, format] : {std::pair("1", "full"), std::pair("4", "sharded")}) {
+        // From step 5, then from what the one rank wrote of step 10.
+        fs::remove_all(cli.runFolder("a").checkpointsFolder() / "step-000012");
+        if (std::string(ranks) == "1")
+            fs::remove_all(cli.runFolder("a").checkpointsFolder() / "step-000010");
+        const test::Finished resumed =
+            cli.run({"run", "--resume", "a", "--ranks", ranks, "--set", std::string("checkpoint.format=") + format});
+        ASSERT_EQ(resumed.exitCode, 0) << resumed.out << resumed.errors;
+        EXPECT_NEAR(run::readStatus(cli.runFolder("a")).value().loss.value(), whole, 1e-5) << ranks << " ranks";
+    }
+    const test::Finished refused = cli.run({"run", "--resume", "a", "--ranks", "3", "--steps", "20"});
+    EXPECT_EQ(refused.exitCode, 2);
+    EXPECT_THAT(refused.errors, HasSubstr("train.global_batch"));
+}
+
 TEST_F(WithWorker, pausesCheckpointsAndStops)
 {
     test::Program program = startEndless("a");

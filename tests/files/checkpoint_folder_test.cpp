@@ -112,9 +112,7 @@ TEST_F(CheckpointFolderTest, NewestIsByTheTimeOfWriting)
     Manifest manifest = shardscope::testing::exampleManifest(250);
     manifest.createdNs = 99999;
     ASSERT_TRUE(m_folder.begin(250));
-    for (int32_t rank = 0; rank < 2; ++rank)
-        manifest.files.push_back(shardscope::testing::writeExampleRank(m_folder.partialPathOf(250), manifest, rank));
-    ASSERT_TRUE(m_folder.commit(manifest));
+    ASSERT_TRUE(m_folder.commit(shardscope::testing::writeExampleFiles(m_folder.partialPathOf(250), manifest)));
     EXPECT_EQ(m_folder.newest()->step, 250);
     ASSERT_TRUE(m_folder.prune(1));
     EXPECT_THAT(names(), ElementsAre("step-000250"));

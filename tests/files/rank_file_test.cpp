@@ -2,7 +2,6 @@
 #include "tests/files/example_checkpoint.h"
 #include "tests/files/temporary_folder.h"
 
-#include <fstream>
 #include <gmock/gmock.h>
 
 using namespace shardscope;
@@ -14,17 +13,12 @@ namespace {
 class RankFile : public ::testing::Test
 {
 protected:
-    void SetUp() override { m_entry = shardscope::testing::writeExampleRank(m_folder.path(), m_manifest, 1); }
+    void SetUp() override { m_entry = shardscope::testing::writeExampleRank(m_folder.path(), m_manifest, 1).front(); }
 
-    std::filesystem::path file() const { return m_folder.path() / "rank-1.bin"; }
-    std::string readError(const std::string &bucket, const std::string &state, size_t elements) const
+    std::string openError(const std::string &id = "id-of-3") const
     {
-        std::vector<float> values(elements);
-        const auto reader = RankFileReader::open(m_folder.path(), m_entry);
-        if (!reader)
-            return reader.error().text;
-        const auto done = reader->read(bucket, state, std::as_writable_bytes(std::span(values)));
-        return done ? "" : done.error().text;
+        const auto file = openRankFile(m_folder.path(), m_entry, id);
+        return file ? "" : file.error().text;
     }
 
     shardscope::testing::TemporaryFolder m_folder;
@@ -32,69 +26,64 @@ protected:
     FileEntry m_entry;
 };
 
-TEST_F(RankFile, ReadsBackWhatWasWritten)
+TEST_F(RankFile, SectionsAndBlobsBeginAtWholePages)
 {
-    const auto reader = RankFileReader::open(m_folder.path(), m_entry).value();
-    for (const BucketEntry &bucket : m_manifest.buckets) {
-        for (const std::string &state : bucket.states) {
-            std::vector<float> values(static_cast<size_t>(bucket.sliceElements));
-            ASSERT_TRUE(reader.read(bucket.name, state, std::as_writable_bytes(std::span(values))));
-            EXPECT_EQ(values, shardscope::testing::exampleSlice(bucket, state, 1));
-        }
-    }
-}
-
-TEST_F(RankFile, SectionsBeginAtWholePages)
-{
+    ASSERT_EQ(m_entry.sections.size(), 4U);
     for (const SectionEntry &section : m_entry.sections)
         EXPECT_EQ(section.offsetBytes % 4096, 0) << section.bucket;
-    EXPECT_EQ(std::filesystem::file_size(file()), static_cast<uintmax_t>(m_entry.sizeBytes));
+    EXPECT_EQ(m_entry.blobs.at(0).offsetBytes % 4096, 0);
+    EXPECT_EQ(std::filesystem::file_size(m_folder.path() / "rank-1.bin"), static_cast<uintmax_t>(m_entry.sizeBytes));
 }
 
-TEST_F(RankFile, AFlippedBitIsFoundAndNamed)
+TEST_F(RankFile, IsKnownByItsFirstPage)
 {
-    const int64_t offset = m_entry.sections[2].offsetBytes + 1;
-    std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekg(offset);
-    const char byte = static_cast<char>(stream.get() ^ 0x10);
-    stream.seekp(offset);
-    stream.put(byte);
-    stream.close();
-    EXPECT_EQ(readError("embedding", "master", 4), "");
-    const std::string error = readError("block.0", "master", 2);
-    EXPECT_THAT(error, HasSubstr("rank-1.bin is damaged: master of block.0"));
-    EXPECT_THAT(error, HasSubstr("Delete that checkpoint's folder"));
+    EXPECT_EQ(openError(), "");
+    EXPECT_EQ(openError(""), ""); // the first version had none
+    EXPECT_THAT(openError("id-of-4"), HasSubstr("it is rank 1's of another checkpoint, of step 3"));
+    m_entry.rank = 0;
+    EXPECT_THAT(openError(), HasSubstr("it is rank 1's: files were exchanged or renamed"));
 }
 
-TEST_F(RankFile, ATruncatedFileIsRefused)
+TEST_F(RankFile, ATruncatedOrMissingOrForeignFileIsRefused)
 {
-    std::filesystem::resize_file(file(), static_cast<uintmax_t>(m_entry.sizeBytes) - 4);
-    EXPECT_THAT(readError("embedding", "master", 4), HasSubstr("it was cut off or replaced"));
-}
-
-TEST_F(RankFile, AMissingFileIsRefused)
-{
-    std::filesystem::remove(file());
-    EXPECT_THAT(readError("embedding", "master", 4), HasSubstr("rank-1.bin: No such file"));
-}
-
-TEST_F(RankFile, ASectionOfAnotherSizeIsRefused)
-{
-    EXPECT_THAT(readError("embedding", "master", 5),
-                HasSubstr("holds 16 B of embedding's master; this job needs 20 B"));
-    EXPECT_THAT(readError("embedding", "exp_avg", 4), HasSubstr("has no exp_avg of embedding"));
+    const auto path = m_folder.path() / "rank-1.bin";
+    std::filesystem::resize_file(path, static_cast<uintmax_t>(m_entry.sizeBytes) - 4);
+    EXPECT_THAT(openError(), HasSubstr("it was cut off or replaced"));
+    std::filesystem::resize_file(path, 0);
+    std::filesystem::resize_file(path, static_cast<uintmax_t>(m_entry.sizeBytes));
+    EXPECT_THAT(openError(), HasSubstr("it is no file of a Shardscope checkpoint"));
+    std::filesystem::remove(path);
+    EXPECT_THAT(openError(), HasSubstr("rank-1.bin: No such file"));
 }
 
 TEST(RankFileWriterTest, AFullDiskIsSaid)
 {
     // /dev/full answers every write as a full disk does.
-    shardscope::testing::TemporaryFolder folder;
+    const shardscope::testing::TemporaryFolder folder;
     std::filesystem::create_symlink("/dev/full", folder.path() / "rank-0.bin");
-    auto writer = RankFileWriter::create(folder.path(), 0).value();
-    const std::vector<float> values(4);
-    const auto appended = writer.append("embedding", "master", std::as_bytes(std::span(values)));
-    ASSERT_FALSE(appended);
-    EXPECT_THAT(appended.error().text, HasSubstr("No space left on device. Free some space"));
+    const auto writer = RankFileWriter::create(folder.path(), {"id", 1, 0});
+    ASSERT_FALSE(writer);
+    EXPECT_THAT(writer.error().text, HasSubstr("No space left on device. Free some space"));
+}
+
+TEST(RankFileWriterTest, ASectionIsReadAndSummedChunkByChunk)
+{
+    const shardscope::testing::TemporaryFolder folder;
+    auto writer = RankFileWriter::create(folder.path(), {"id", 1, 0}).value();
+    std::vector<std::byte> chunk(static_cast<size_t>(kChunkBytes), std::byte{7});
+    std::vector<std::pair<int64_t, int64_t>> asked;
+    const int64_t elements = kChunkBytes / 4 + 5;
+    ASSERT_TRUE(writer.append("b", "master", {0, elements}, 4, [&](int64_t offset, int64_t size) {
+        asked.emplace_back(offset, size);
+        return std::span<const std::byte>(chunk).first(static_cast<size_t>(size));
+    }));
+    EXPECT_EQ(asked, (std::vector<std::pair<int64_t, int64_t>>{{0, kChunkBytes}, {kChunkBytes, 20}}));
+    EXPECT_EQ(writer.finish().value().sections.at(0).checksums.size(), 2U);
+    const auto failed = writer.append("b", "exp_avg", {0, 4}, 4, [](int64_t, int64_t) {
+        return Result<std::span<const std::byte>>(fail("the device is gone"));
+    });
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().text, "the device is gone");
 }
 
 } // namespace

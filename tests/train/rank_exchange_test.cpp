@@ -49,9 +49,25 @@ TEST(RankExchangeTest, AnErrorOfOneIsAnErrorOfAll)
     });
 }
 
+TEST(RankExchangeTest, WhatIsPostedIsFoundWithoutAWait)
+{
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    RankExchange first(store, 0, 2);
+    RankExchange second(store, 1, 2);
+    EXPECT_EQ(second.peek("x").value(), std::nullopt);
+    ASSERT_TRUE(first.post("x", "text"));
+    EXPECT_EQ(second.peek("x").value(), "text");
+    EXPECT_EQ(second.peek("x").value(), "text"); // stays
+    first.withdraw("x");
+    EXPECT_EQ(second.peek("x").value(), std::nullopt);
+}
+
 TEST(RankExchangeTest, OneRankNeedsNoStore)
 {
     RankExchange exchange(nullptr, 0, 1);
+    EXPECT_EQ(exchange.peek("x").value(), std::nullopt);
+    ASSERT_TRUE(exchange.post("x", "text"));
+    EXPECT_EQ(exchange.peek("x").value(), "text");
     EXPECT_THAT(exchange.allGather("x", "me").value(), ElementsAre("me"));
     const auto agreed = exchange.agree("disk", fail("full"));
     ASSERT_FALSE(agreed);

@@ -121,8 +121,11 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
         identity.model = "tiny";
         identity.data = {0, options.configuration.train.globalBatch, options.configuration.train.seed,
                          dataset.fingerprint().xxh3};
-        train::Checkpointer checkpointer(files::CheckpointFolder(checkpoints()), identity,
-                                         options.configuration.checkpoint.keep, exchange);
+        identity.shape = train::shapeNumbers(shape());
+        const auto &checkpoint = options.configuration.checkpoint;
+        train::Checkpointer checkpointer(
+            files::CheckpointFolder(options.checkpointsOfRank ? options.checkpointsOfRank(rank) : checkpoints()),
+            identity, {checkpoint.keep, checkpoint.format, checkpoint.asynchronous}, exchange);
         ScriptedCommands commands(options.script, rank);
         train::Trainer trainer({options.configuration, dataset, decoder, observer, commands, checkpointer, "cpu",
                                 [&](const control::RankMessage &message) {
@@ -137,6 +140,8 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
                                         options.stepDone(decoder, step.number);
                                 }});
         Result<> ready;
+        if (options.beforeResume)
+            options.beforeResume(decoder);
         if (options.resumeFrom)
             ready = trainer.resume(*options.resumeFrom);
         else

@@ -27,6 +27,8 @@ struct JobOptions
     config::RunConfiguration configuration; ///< micro_batch and accumulation are definite
     std::optional<std::filesystem::path> resumeFrom;
     Script script;
+    std::function<std::filesystem::path(int rank)> checkpointsOfRank; ///< empty: the same folder for all
+    std::function<void(model::Decoder &)> beforeResume;               ///< called on each rank
     /// Called on each rank with the weights in place, before the first step.
     std::function<void(model::Decoder &)> prepare;
     /// Called on each rank after each step (CPU: its update is done), with the step's number; the first is 1.
