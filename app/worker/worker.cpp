@@ -218,10 +218,10 @@ Result<int> RankRun::train()
     else
         commands = std::make_unique<SupervisorCommands>(m_channel);
     const config::RunConfiguration &configuration = m_setup.run.configuration;
-    train::Checkpointer checkpointer(files::CheckpointFolder(m_place->folder.checkpointsFolder()), identity(),
-                                     {configuration.checkpoint.keep, configuration.checkpoint.format,
-                                      configuration.checkpoint.asynchronous},
-                                     *m_exchange);
+    train::Checkpointer checkpointer(
+        files::CheckpointFolder(m_place->folder.checkpointsFolder()), identity(),
+        {configuration.checkpoint.keep, configuration.checkpoint.format, configuration.checkpoint.asynchronous},
+        *m_exchange);
     train::Trainer trainer({configuration, *m_setup.dataset, *m_decoder, *m_recorder, *commands, checkpointer,
                             m_setup.deviceName, [this](const auto &message) { report(message); },
                             [this](int64_t step) { return newestFigures(step); },

@@ -352,8 +352,9 @@ static std::vector<Key> keepingKeys()
          .field = FIELD(checkpoint.keep)},
         {.path = "checkpoint.format",
          .label = "Checkpoint format",
-         .help = "sharded: each rank a file with what it owns; full: model.safetensors and optimizer.safetensors, which "
-                 "other programs open. Both go on at any number of ranks.",
+         .help =
+             "sharded: each rank a file with what it owns; full: model.safetensors and optimizer.safetensors, which "
+             "other programs open. Both go on at any number of ranks.",
          .field = FIELD(checkpoint.format)},
         {.path = "checkpoint.asynchronous",
          .label = "Write behind the training",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/model/reference_decoder.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 namespace shardscope::test {
@@ -35,13 +36,14 @@ shapes::ModelShape shapeWithEverything(bool odd)
 
 NamedTensors randomWeights(const shapes::ModelShape &shape, int64_t seed)
 {
-    torch::manual_seed(static_cast<uint64_t>(seed));
+    // A generator of its own: ranks are threads of one process.
+    const auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
     NamedTensors weights;
     for (const shapes::UnitShape &unit : shapes::unitsOf(shape)) {
         for (const shapes::ParameterShape &parameter : unit.parameters) {
             const bool isNorm = parameter.kind == shapes::ParameterKind::Norm;
-            weights[parameter.name] =
-                isNorm ? 1.0 + 0.1 * torch::randn(parameter.sizes) : 0.05 * torch::randn(parameter.sizes);
+            weights[parameter.name] = isNorm ? 1.0 + 0.1 * at::randn(parameter.sizes, generator)
+                                             : 0.05 * at::randn(parameter.sizes, generator);
         }
     }
     return weights;
