@@ -212,8 +212,26 @@ Result<> settleUnit(UnitPlan &unit, const RunConfiguration &configuration, int64
     return {};
 }
 
+/// A rule that matches nothing is a slip of the pen, and would be passed over without a word.
+Result<> checkRules(const ModelPlan &plan, const std::vector<UnitRule> &rules)
+{
+    for (const UnitRule &rule : rules) {
+        const bool isUsed = std::ranges::any_of(
+            plan.units, [&](const UnitPlan &unit) { return coverOf(rule, unit.shape.parameters) != Cover::None; });
+        if (!isUsed)
+            return fail("No parameter matches the [[unit]] rule for \"{}\"{}{}. Names are such as {} and {}.",
+                        rule.match, rule.kind ? fmt::format(" of kind {}", toText(*rule.kind)) : "",
+                        rule.minParameters > 0 ? fmt::format(" of at least {} elements", rule.minParameters) : "",
+                        plan.units.front().shape.parameters.front().name,
+                        plan.units.back().shape.parameters.back().name);
+    }
+    return {};
+}
+
 Result<> settle(ModelPlan &plan, const RunConfiguration &configuration)
 {
+    if (auto used = checkRules(plan, configuration.units); !used)
+        return used;
     const auto &parallel = configuration.parallel;
     plan.pass = {parallel.forwardPrefetch, parallel.prefetchDepth, parallel.gatherLimitBytes, parallel.reduceEvery};
     int64_t block = 0;
@@ -229,35 +247,10 @@ Result<> settle(ModelPlan &plan, const RunConfiguration &configuration)
     return {};
 }
 
-/// A rule that matches nothing is a slip of the pen, and would be passed over without a word.
-Result<> checkRules(const std::vector<UnitShape> &units, const std::vector<UnitRule> &rules)
-{
-    for (const UnitRule &rule : rules) {
-        const bool isUsed = std::ranges::any_of(
-            units, [&](const UnitShape &unit) { return coverOf(rule, unit.parameters) != Cover::None; });
-        if (!isUsed)
-            return fail("No parameter matches the [[unit]] rule for \"{}\"{}{}. Names are such as {} and {}.",
-                        rule.match, rule.kind ? fmt::format(" of kind {}", toText(*rule.kind)) : "",
-                        rule.minParameters > 0 ? fmt::format(" of at least {} elements", rule.minParameters) : "",
-                        units.front().parameters.front().name, units.back().parameters.back().name);
-    }
-    return {};
-}
-
-std::vector<UnitShape> shapesOf(const ModelPlan &plan)
-{
-    std::vector<UnitShape> shapes;
-    for (const UnitPlan &unit : plan.units)
-        shapes.push_back(unit.shape);
-    return shapes;
-}
-
 } // namespace
 
 Result<ModelPlan> planOf(const std::vector<UnitShape> &units, const RunConfiguration &configuration, int64_t worldSize)
 {
-    if (auto used = checkRules(units, configuration.units); !used)
-        return tl::unexpected(used.error());
     ModelPlan plan;
     plan.worldSize = worldSize;
     for (const UnitShape &shape : units) {
@@ -275,8 +268,6 @@ Result<ModelPlan> planOf(const std::vector<UnitShape> &units, const RunConfigura
 
 Result<ModelPlan> replanned(const ModelPlan &plan, const RunConfiguration &configuration)
 {
-    if (auto used = checkRules(shapesOf(plan), configuration.units); !used)
-        return tl::unexpected(used.error());
     ModelPlan changed = plan;
     if (auto settled = settle(changed, configuration); !settled)
         return tl::unexpected(settled.error());
