@@ -68,6 +68,8 @@ struct Bucket
     bool isLastReduction = false; ///< of the step's last micro-batch
 
     bool isSharded() const { return settings.shardGroup > 1; }
+    /// The part of the reduced gradient that this rank owns: over all ranks each element once, replicas too.
+    at::Tensor ownedGradient() const { return gradient_S.narrow(0, owned.begin - held.begin, owned.size()); }
     bool hasGradient() const { return gradient_S.defined() || gradientIsAway; }
     /// Its update needs more than the device's memory.
     bool hasOffloadedState() const

@@ -147,7 +147,7 @@ void Engine::assignSlots()
 {
     m_slots.reset();
     std::map<size_t, std::vector<Bucket *>> ofBlocks; // by the bucket's place in its unit
-    std::vector<Bucket *> edges;
+    std::vector<std::pair<observe::UnitIndex, Bucket *>> edges;
     int64_t largestEdge = 0;
     for (const Unit &unit : m_units) {
         for (size_t i = 0; i < unit.buckets.size(); ++i) {
@@ -155,7 +155,7 @@ void Engine::assignSlots()
             if (unit.kind == UnitKind::Block) {
                 ofBlocks[i].push_back(&bucket);
             } else {
-                edges.push_back(&bucket);
+                edges.emplace_back(unit.index, &bucket);
                 largestEdge = std::max(largestEdge, bucket.layout.paddedElements);
             }
         }
@@ -174,18 +174,11 @@ void Engine::assignSlots()
     }
     const size_t edgeClass = m_slots.addClass(largestEdge, 1);
     std::set<observe::UnitIndex> served; // units with a bucket in the edges' class
-    for (Bucket *bucket : edges) {
+    for (const auto &[unit, bucket] : edges) {
         const bool isSmall = 2 * bucket->layout.paddedElements < largestEdge;
-        const bool isFirst = !isSmall && served.insert(unitOf(*bucket)).second;
+        const bool isFirst = !isSmall && served.insert(unit).second;
         bucket->slotClass = isFirst ? edgeClass : m_slots.addClass(bucket->layout.paddedElements, 1);
     }
-}
-
-observe::UnitIndex Engine::unitOf(const Bucket &bucket) const
-{
-    const auto index = static_cast<size_t>(&bucket - m_buckets.data());
-    const auto holds = [&](const Unit &unit) { return std::ranges::find(unit.buckets, index) != unit.buckets.end(); };
-    return std::ranges::find_if(m_units, holds)->index;
 }
 
 bool Engine::trains(observe::UnitIndex unit) const

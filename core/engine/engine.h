@@ -186,7 +186,6 @@ private:
     void setUpBucket(Bucket &bucket);
     void place(Bucket &bucket, const shapes::BucketSettings &settings);
     void assignSlots();
-    observe::UnitIndex unitOf(const Bucket &bucket) const;
     at::Tensor allocate(int64_t elements, const at::TensorOptions &options, MemoryCategory category,
                         observe::UnitIndex unit, bool zero = false);
     bool startGather(Unit &unit, Phase phase);

@@ -135,9 +135,7 @@ void Engine::takeSquares(Bucket &bucket)
 {
     const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, bucket.index});
     bucket.squares = at::zeros({}, fp32().dtype(at::kDouble));
-    // Replicas are counted once: each rank takes what it owns under every strategy.
-    addSquares(bucket.squares,
-               bucket.gradient_S.narrow(0, bucket.owned.begin - bucket.held.begin, bucket.owned.size()));
+    addSquares(bucket.squares, bucket.ownedGradient());
 }
 
 void Engine::drainReductions(size_t keep)

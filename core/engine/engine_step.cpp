@@ -20,12 +20,10 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
     const at::Tensor scalars_K = at::zeros({StepScalars::kCount}, fp32().dtype(at::kDouble));
     const at::Tensor squares = scalars_K[StepScalars::kSquares];
     for (const Bucket &bucket : m_buckets) {
-        // Replicas are counted once: each rank takes what it owns under every strategy.
         if (bucket.squares.defined())
             at::Tensor(squares).add_(bucket.squares);
         else if (bucket.gradient_S.defined())
-            addSquares(squares,
-                       bucket.gradient_S.narrow(0, bucket.owned.begin - bucket.held.begin, bucket.owned.size()));
+            addSquares(squares, bucket.ownedGradient());
     }
     if (lossSum.defined())
         scalars_K[StepScalars::kLoss].copy_(lossSum);

@@ -130,6 +130,7 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
         ops::embedding(stream.residual_MC, m_engine->parameter(m_embedding, kEmbeddingWeight), tokens_M);
     }
     m_engine->release(m_embedding);
+    const observe::UnitIndex firstTrained = m_engine->firstTrained();
     for (size_t i = 0; i < m_blocks.size(); ++i) {
         const Block &block = m_blocks[i];
         const bool isLast = i + 1 == m_blocks.size();
@@ -137,7 +138,7 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
             m_engine->acquire(block.unit(), m_engine->forwardPhase(), {m_headUnit, m_embedding});
         else
             m_engine->acquire(block.unit(), m_engine->forwardPhase(), {block.unit() + 1});
-        const bool keeps = pass.keepsForBackward && block.unit() >= m_engine->firstTrained();
+        const bool keeps = pass.keepsForBackward && block.unit() >= firstTrained;
         PassShape own = pass;
         own.keepsForBackward = keeps;
         {
