@@ -2,6 +2,7 @@
 // Which width the tokens of a .bin have, and what is said where it is the wrong one.
 #include "core/data/bin_file.h"
 #include "core/data/token_source.h"
+#include "tests/data/tokenizer_fixture.h"
 
 #include <fstream>
 #include <gmock/gmock.h>
@@ -28,21 +29,6 @@ protected:
         out.write(reinterpret_cast<const char *>(tokens.data()),
                   static_cast<std::streamsize>(tokens.size() * sizeof(T)));
         return folder / name;
-    }
-    static std::vector<int64_t> tokensOf(const DatasetOptions &options)
-    {
-        const auto source = openTokens(options);
-        EXPECT_TRUE(source) << source.error().text;
-        if (!source)
-            return {};
-        std::vector<int64_t> tokens(static_cast<size_t>(source->store.tokens()));
-        source->store.read(0, tokens);
-        return tokens;
-    }
-    static std::string messageOf(const DatasetOptions &options)
-    {
-        const auto source = openTokens(options);
-        return source ? "opened" : source.error().text;
     }
     const fs::path folder = fs::path(testing::TempDir()) / fmt::format("bin_file {}", ::getpid());
 };

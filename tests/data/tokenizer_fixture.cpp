@@ -65,7 +65,7 @@ DatasetOptions TokenizerFixture::options(const fs::path &texts, const fs::path &
     return options;
 }
 
-std::vector<int64_t> TokenizerFixture::tokensOf(const DatasetOptions &options)
+std::vector<int64_t> tokensOf(const DatasetOptions &options)
 {
     const auto source = openTokens(options);
     EXPECT_TRUE(source) << source.error().text;
@@ -76,7 +76,7 @@ std::vector<int64_t> TokenizerFixture::tokensOf(const DatasetOptions &options)
     return tokens;
 }
 
-std::string TokenizerFixture::messageOf(const DatasetOptions &options)
+std::string messageOf(const DatasetOptions &options)
 {
     const auto source = openTokens(options);
     return source ? "opened" : source.error().text;

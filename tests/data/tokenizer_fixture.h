@@ -11,6 +11,11 @@
 
 namespace shardscope::data {
 
+/// All tokens of what the options name. Fails the test where it can't be opened.
+std::vector<int64_t> tokensOf(const DatasetOptions &options);
+/// Why it can't be opened; "opened" where it can.
+std::string messageOf(const DatasetOptions &options);
+
 class TokenizerFixture : public testing::Test
 {
 protected:
@@ -24,8 +29,6 @@ protected:
     std::filesystem::path sentencePiece(const std::string &name, const std::string &settings) const;
     /// Options with this fixture's own cache.
     DatasetOptions options(const std::filesystem::path &texts, const std::filesystem::path &tokenizer) const;
-    static std::vector<int64_t> tokensOf(const DatasetOptions &options);
-    static std::string messageOf(const DatasetOptions &options);
     /// Names of the files in the cache.
     std::vector<std::string> cached() const;
 
