@@ -267,8 +267,12 @@ tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcom
         if (auto closed = m_recorder->close(exitCode).and_then([this] { return m_database->moveHome(); }); !closed)
             spdlog::warn("{}", closed.error().text);
         // With a device the figures of the last steps come about a second late: now they are all there.
+        const train::StepFigures figures = newestFigures(m_lastStep);
         if (m_keeper)
-            m_keeper->figures(newestFigures(m_lastStep));
+            m_keeper->figures(figures);
+        if (outcome)
+            m_channel.send(
+                control::FiguresMessage{figures.peakAllocatedBytes, figures.exposedCommunicationNs, figures.ofNs});
     }
     if (m_keeper && outcome) {
         m_keeper->finish(RunState::Done);

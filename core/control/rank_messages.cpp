@@ -49,6 +49,14 @@ static json toJson(const StepMessage &m)
             {"figures_of_ns", orNull(m.figuresOfNs)}};
 }
 
+static json toJson(const FiguresMessage &m)
+{
+    return {{"type", "figures"},
+            {"peak_allocated_bytes", orNull(m.peakAllocatedBytes)},
+            {"exposed_communication_ns", orNull(m.exposedCommunicationNs)},
+            {"of_ns", orNull(m.ofNs)}};
+}
+
 static json toJson(const PausedMessage &m)
 {
     return {{"type", "paused"}, {"step", m.step}};
@@ -148,6 +156,13 @@ Result<RankMessage> messageFromLine(std::string_view line)
         return readyFromJson(*object);
     if (type == "step")
         return stepFromJson(*object);
+    if (type == "figures") {
+        FiguresMessage m;
+        take(*object, "peak_allocated_bytes", m.peakAllocatedBytes);
+        take(*object, "exposed_communication_ns", m.exposedCommunicationNs);
+        take(*object, "of_ns", m.ofNs);
+        return m;
+    }
     if (type == "paused")
         return PausedMessage{step};
     if (type == "running")

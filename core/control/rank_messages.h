@@ -76,6 +76,14 @@ struct StepMessage
     std::optional<int64_t> figuresOfNs;
 };
 
+/// The recording is closed: the last step's figures, which a device tells about a second late. Of this rank.
+struct FiguresMessage
+{
+    std::optional<int64_t> peakAllocatedBytes;
+    std::optional<int64_t> exposedCommunicationNs;
+    std::optional<int64_t> ofNs; ///< duration of the step that they are of
+};
+
 struct PausedMessage
 {
     int64_t step = 0; ///< steps done
@@ -117,8 +125,8 @@ struct FailureMessage
     int64_t wallNs = 0; ///< CLOCK_REALTIME; the earliest failure of a run is its reason
 };
 
-using RankMessage = std::variant<ReadyMessage, StepMessage, PausedMessage, RunningMessage, ConfiguredMessage,
-                                 CheckpointMessage, WarningMessage, FailureMessage>;
+using RankMessage = std::variant<ReadyMessage, StepMessage, FiguresMessage, PausedMessage, RunningMessage,
+                                 ConfiguredMessage, CheckpointMessage, WarningMessage, FailureMessage>;
 
 /// One line without its newline.
 std::string toLine(const RankMessage &message);

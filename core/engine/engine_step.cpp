@@ -140,7 +140,7 @@ void Engine::updateBucket(Bucket &bucket, const UpdateRule &rule, const at::Tens
 {
     const auto of = [](const StateMemory &state) { return state.defined() ? state.tensor() : at::Tensor(); };
     updateParts({of(bucket.master), of(bucket.moment1), of(bucket.moment2), bucket.gradient_S}, bucket.held,
-                bucket.decay, rule, clip, nullptr);
+                bucket.decay, rule, clip);
 }
 
 } // namespace shardscope::engine

@@ -15,7 +15,7 @@ namespace shardscope::engine {
 
 /// Pieces under way at once: one is computed, one is read, one is written.
 static constexpr size_t kSets = 3;
-/// Elements of a bucket that one thread takes at a time.
+/// Elements of a bucket that one thread takes at a time: what is cast after the update is still in its cache.
 static constexpr int64_t kUpdateGrain = int64_t{1} << 16;
 /// Where LibTorch's own operators do it: it starts no threads of its own for so few.
 static constexpr int64_t kSmallGrain = int64_t{1} << 14;
@@ -39,37 +39,21 @@ static void updateAlike(const UpdateParts &parts, const UpdateRule &rule, bool d
 }
 
 void updateParts(const UpdateParts &parts, const ElementRange &range, const std::vector<DecayRange> &decay,
-                 const UpdateRule &rule, const at::Tensor &clip, WorkerTeam *team)
+                 const UpdateRule &rule, const at::Tensor &clip)
 {
     for (const DecayRange &alike : decay) {
         const ElementRange own = intersect(alike.range, range);
-        if (own.size() == 0)
-            continue;
-        const UpdateParts part = parts.narrow(own.begin - range.begin, own.size());
-        if (!team) {
-            updateAlike(part, rule, alike.decays, clip);
-            continue;
-        }
-        const int64_t grain = rule.kind == OptimizerKind::Sgd ? kSmallGrain : kUpdateGrain;
-        team->run((own.size() + grain - 1) / grain, [&](int64_t i) {
-            const at::NoGradGuard noGrad;
-            updateAlike(part.narrow(i * grain, std::min(grain, own.size() - i * grain)), rule, alike.decays, clip);
-        });
+        if (own.size() > 0)
+            updateAlike(parts.narrow(own.begin - range.begin, own.size()), rule, alike.decays, clip);
     }
 }
 
-static void castInto(const at::Tensor &to, const at::Tensor &from, WorkerTeam &team)
+static void castInto(const at::Tensor &to, const at::Tensor &from)
 {
-    if (to.scalar_type() != at::kBFloat16) {
+    if (to.scalar_type() == at::kBFloat16)
+        castToBf16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
+    else
         to.copy_(from);
-        return;
-    }
-    auto *out = static_cast<uint16_t *>(to.mutable_data_ptr());
-    const float *in = from.const_data_ptr<float>();
-    team.run((to.numel() + kUpdateGrain - 1) / kUpdateGrain, [&](int64_t i) {
-        castToBf16(out + i * kUpdateGrain, in + i * kUpdateGrain,
-                   std::min(kUpdateGrain, to.numel() - i * kUpdateGrain));
-    });
 }
 
 struct StateUpdater::Streams
@@ -187,6 +171,13 @@ Pending StateUpdater::transfer(const StateUpdate &update, int64_t written, int64
     return m_transferLane->enqueue([this, pieces = std::move(pieces)] { m_transfer->run(pieces); });
 }
 
+/// What needs no buffers on its way is one piece, so that the threads meet once.
+int64_t StateUpdater::pieceElements(const StateUpdate &update) const
+{
+    const bool readsFile = std::ranges::any_of(statesOf(update), [](const auto *state) { return state->isInFile(); });
+    return update.onHost && !readsFile ? std::max<int64_t>(1, update.held.size()) : m_chunkElements;
+}
+
 void StateUpdater::run(const StateUpdate &update)
 {
     const at::NoGradGuard noGrad;
@@ -200,13 +191,14 @@ void StateUpdater::run(const StateUpdate &update)
     const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, update.unit});
     const auto states = statesOf(update);
     transfer(update, -1, 0).wait();
-    const int64_t count = (update.held.size() + m_chunkElements - 1) / m_chunkElements;
+    const int64_t size = pieceElements(update);
+    const int64_t count = (update.held.size() + size - 1) / size;
     for (int64_t number = 0; number < count; ++number) {
         const Pending others = transfer(update, number - 1, number + 1);
         Pieces pieces;
         pieces.number = number;
         pieces.set = static_cast<size_t>(number) % kSets;
-        pieces.range = {number * m_chunkElements, std::min(update.held.size(), (number + 1) * m_chunkElements)};
+        pieces.range = {number * size, std::min(update.held.size(), (number + 1) * size)};
         for (size_t i = 0; i < kStates; ++i) {
             const StateMemory &state = *states[i];
             if (state.isInFile())
@@ -232,14 +224,22 @@ void StateUpdater::run(const StateUpdate &update)
 
 void StateUpdater::updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip)
 {
-    const auto &[first, last] = pieces.range;
-    const at::Tensor gradient = update.gradient_S.narrow(0, first, last - first);
-    updateParts({pieces.host[0], pieces.host[1], pieces.host[2], gradient},
-                {update.held.begin + first, update.held.begin + last}, update.decay, update.rule, clip, &m_team);
-    if (update.copy.defined())
-        castInto(pieces.host[kCopy], pieces.host[0], m_team);
-    if (update.resident_S.defined())
-        castInto(update.resident_S.narrow(0, first, last - first), pieces.host[0], m_team);
+    const int64_t count = pieces.range.size();
+    const UpdateParts all{pieces.host[0], pieces.host[1], pieces.host[2],
+                          update.gradient_S.narrow(0, pieces.range.begin, count)};
+    const int64_t grain = update.rule.kind == OptimizerKind::Sgd ? kSmallGrain : kUpdateGrain;
+    m_team.run((count + grain - 1) / grain, [&](int64_t i) {
+        const at::NoGradGuard noGrad;
+        const int64_t first = i * grain;
+        const int64_t size = std::min(grain, count - first);
+        const int64_t begin = update.held.begin + pieces.range.begin + first;
+        updateParts(all.narrow(first, size), {begin, begin + size}, update.decay, update.rule, clip);
+        const at::Tensor masters = all.master.narrow(0, first, size);
+        if (update.copy.defined())
+            castInto(pieces.host[kCopy].narrow(0, first, size), masters);
+        if (update.resident_S.defined())
+            castInto(update.resident_S.narrow(0, pieces.range.begin + first, size), masters);
+    });
 }
 
 void StateUpdater::updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip)
@@ -266,7 +266,7 @@ void StateUpdater::updateOnDevice(const StateUpdate &update, Pieces &pieces, con
     isIn.record(m_streams->in);
     isIn.block(m_streams->compute);
     updateParts({device[0], device[1], device[2], update.gradient_S.narrow(0, first, last - first)},
-                {update.held.begin + first, update.held.begin + last}, update.decay, update.rule, clip, nullptr);
+                {update.held.begin + first, update.held.begin + last}, update.decay, update.rule, clip);
     if (device[kCopy].defined())
         device[kCopy].copy_(device[0]);
     if (update.resident_S.defined())

@@ -35,9 +35,9 @@ struct UpdateParts
 };
 
 /// One update of the elements `range` of a bucket, from which all parts begin. clip: an fp32 scalar beside them, or
-/// undefined. team: for what lies on the host; null: the calling thread.
+/// undefined.
 void updateParts(const UpdateParts &parts, const ElementRange &range, const std::vector<DecayRange> &decay,
-                 const UpdateRule &rule, const at::Tensor &clip, WorkerTeam *team);
+                 const UpdateRule &rule, const at::Tensor &clip);
 
 /// One bucket's update where some of its state is offloaded.
 struct StateUpdate
@@ -80,6 +80,7 @@ private:
     struct Pieces;
 
     void makeBuffers(const StateUpdate &update);
+    int64_t pieceElements(const StateUpdate &update) const;
     void run(const StateUpdate &update);
     void updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip);
     void updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip);

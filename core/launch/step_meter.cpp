@@ -30,18 +30,12 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
 {
     int64_t tokens = 0;
     int64_t slowestNs = 0;
-    int64_t allNs = 0;
-    int64_t exposedNs = 0;
-    bool exposedMeasured = true;
-    std::optional<int64_t> peakBytes;
+    std::vector<control::FiguresMessage> figures;
     for (const auto &report : reports) {
         tokens += report->tokens;
         slowestNs = std::max(slowestNs, report->stepNs);
-        allNs += report->figuresOfNs.value_or(report->stepNs);
-        if (report->peakAllocatedBytes)
-            peakBytes = std::max(peakBytes.value_or(0), *report->peakAllocatedBytes);
-        exposedNs += report->exposedCommunicationNs.value_or(0);
-        exposedMeasured = exposedMeasured && report->exposedCommunicationNs;
+        figures.push_back(
+            {report->peakAllocatedBytes, report->exposedCommunicationNs, report->figuresOfNs.value_or(report->stepNs)});
     }
     const control::StepMessage &first = *reports.front();
     status.step = first.step;
@@ -53,11 +47,37 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
     if (status.lossTail.size() > run::RunStatus::kLossTail)
         status.lossTail.erase(status.lossTail.begin());
     status.stepNs = slowestNs;
-    status.peakAllocatedBytes = peakBytes;
     status.tokensPerSecond.reset();
-    status.exposedCommunicationShare.reset();
     if (slowestNs > 0)
         status.tokensPerSecond = static_cast<double>(tokens) * 1e9 / static_cast<double>(slowestNs);
+    fill(figures, status);
+}
+
+void StepMeter::addLast(int rank, const control::FiguresMessage &message, run::RunStatus &status)
+{
+    m_last[rank] = message;
+    if (m_last.size() != m_ranks)
+        return;
+    std::vector<control::FiguresMessage> figures;
+    for (const auto &[each, known] : m_last)
+        figures.push_back(known);
+    fill(figures, status);
+}
+
+void StepMeter::fill(const std::vector<control::FiguresMessage> &figures, run::RunStatus &status)
+{
+    int64_t allNs = 0;
+    int64_t exposedNs = 0;
+    bool exposedMeasured = true;
+    status.peakAllocatedBytes.reset();
+    status.exposedCommunicationShare.reset();
+    for (const control::FiguresMessage &each : figures) {
+        if (each.peakAllocatedBytes)
+            status.peakAllocatedBytes = std::max(status.peakAllocatedBytes.value_or(0), *each.peakAllocatedBytes);
+        allNs += each.ofNs.value_or(0);
+        exposedNs += each.exposedCommunicationNs.value_or(0);
+        exposedMeasured = exposedMeasured && each.exposedCommunicationNs;
+    }
     if (exposedMeasured && allNs > 0)
         status.exposedCommunicationShare = static_cast<double>(exposedNs) / static_cast<double>(allNs);
 }

@@ -21,12 +21,19 @@ public:
     /// share is the mean over the ranks' time, null where a rank did not measure it.
     bool add(int rank, const control::StepMessage &message, run::RunStatus &status);
 
+    /// Takes the figures that a rank knows once its recording is closed, and puts them in `status` where all ranks' are
+    /// there.
+    void addLast(int rank, const control::FiguresMessage &message, run::RunStatus &status);
+
 private:
     using Reports = std::vector<std::optional<control::StepMessage>>;
     static void fill(const Reports &reports, run::RunStatus &status);
 
+    static void fill(const std::vector<control::FiguresMessage> &figures, run::RunStatus &status);
+
     size_t m_ranks;
-    std::map<int64_t, Reports> m_open; ///< steps that some ranks have reported
+    std::map<int64_t, Reports> m_open;             ///< steps that some ranks have reported
+    std::map<int, control::FiguresMessage> m_last; ///< by rank
 };
 
 } // namespace shardscope::launch

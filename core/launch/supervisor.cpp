@@ -166,6 +166,13 @@ void Supervisor::on(int rank, const control::StepMessage &message)
         m_server.publish({"step", json::parse(run::toJson(m_status))});
 }
 
+void Supervisor::on(int rank, const control::FiguresMessage &message)
+{
+    if (message.peakAllocatedBytes)
+        m_status.ranks[rank].peakAllocatedBytes = message.peakAllocatedBytes;
+    m_meter.addLast(rank, message, m_status);
+}
+
 void Supervisor::on(int rank, const control::PausedMessage &message)
 {
     m_status.ranks[rank].state = RunState::Paused;

@@ -74,6 +74,8 @@ class Case:
                                 "ORDER BY number", (a.warmup,)).fetchall()
         self.ours += [row[0] / 1e6 for row in rows]
         self.ours_peak = max([self.ours_peak] + [row[1] or 0 for row in rows])
+        if a.keep:
+            shutil.copytree(out, os.path.join(a.keep, os.path.basename(out)), dirs_exist_ok=True)
         shutil.rmtree(out)
 
     def run_peer(self):
@@ -130,6 +132,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of ours")
     parser.add_argument("--peer", action="append", default=[], metavar="ARGUMENT", help="of torch_fsdp.py: --peer=--checkpoint")
     parser.add_argument("--alone", action="store_true", help="only ours: there is no such mode in PyTorch's")
+    parser.add_argument("--keep", metavar="FOLDER", help="where our runs' folders are kept, to be looked into")
     parser.add_argument("--fail-above", type=float, help="exit with 1 where a ratio is over this")
     a = parser.parse_args()
     a.bin = os.environ.get("SHARDSCOPE_BIN", os.path.join(SOURCE, "build/release/bin"))

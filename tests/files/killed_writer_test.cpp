@@ -6,6 +6,8 @@
 #include "tests/files/temporary_folder.h"
 #include "tests/files/temporary_in_memory.h"
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <random>
 #include <sys/wait.h>
@@ -18,9 +20,11 @@ using namespace shardscope::testing;
 
 namespace {
 
-/// Writes checkpoints of growing steps, and some again, until it is killed.
-[[noreturn]] void writeForever(const CheckpointFolder &folder, int64_t step, CheckpointFormat format)
+/// Writes checkpoints of growing steps, and some again, until it is killed; says through \a begun that it is about to.
+[[noreturn]] void writeForever(const CheckpointFolder &folder, int64_t step, CheckpointFormat format, int begun)
 {
+    if (::write(begun, "b", 1) != 1)
+        ::_exit(1);
     for (;; ++step) {
         writeExample(folder, step, format);
         if (step % 3 == 0)
@@ -35,18 +39,28 @@ TEST(KilledWriter, LeavesAWholeCheckpointFiftyTimes)
     const TemporaryFolder temporary;
     const CheckpointFolder folder(temporary.path());
     std::mt19937 random(20261129);
-    const int64_t beganNs = monotonicNs();
-    writeExample(folder, 1);
-    // Up to two and a half checkpoints, as long as this machine's disk takes for them.
-    std::uniform_int_distribution<int64_t> delayNs(0, (monotonicNs() - beganNs) * 5 / 2);
+    // As long as this machine's disk takes for a checkpoint: the slowest of a few, the last of which replace another.
+    int64_t checkpointNs = 0;
+    for (int i = 0; i < 5; ++i) {
+        const int64_t beganNs = monotonicNs();
+        writeExample(folder, 1);
+        checkpointNs = std::max(checkpointNs, monotonicNs() - beganNs);
+    }
+    std::uniform_int_distribution<int64_t> delayNs(0, checkpointNs * 4);
     int64_t newest = 1;
     int brokenOff = 0;
     for (int kill = 0; kill < 50; ++kill) {
         const auto format = kill % 2 == 0 ? CheckpointFormat::Sharded : CheckpointFormat::Full;
+        std::array<int, 2> begun{};
+        ASSERT_EQ(::pipe(begun.data()), 0);
         const pid_t child = ::fork();
         ASSERT_GE(child, 0);
         if (child == 0)
-            writeForever(folder, newest, format);
+            writeForever(folder, newest, format, begun[1]);
+        ::close(begun[1]);
+        char byte = 0;
+        ASSERT_EQ(::read(begun[0], &byte, 1), 1) << "the writer did not begin";
+        ::close(begun[0]);
         std::this_thread::sleep_for(std::chrono::nanoseconds(delayNs(random)));
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);

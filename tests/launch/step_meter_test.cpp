@@ -51,6 +51,22 @@ TEST(StepMeter, leavesOutWhatARankDidNotMeasure)
     EXPECT_TRUE(std::isnan(status.lossTail.back()));
 }
 
+TEST(StepMeter, takesTheLastFiguresOnceAllRanksHaveSentThem)
+{
+    StepMeter meter(2);
+    run::RunStatus status;
+    StepMessage without = step(1, 1000);
+    without.exposedCommunicationNs.reset();
+    meter.add(0, without, status);
+    meter.add(1, without, status);
+    meter.addLast(0, {.peakAllocatedBytes = 7, .exposedCommunicationNs = 100, .ofNs = 1000}, status);
+    EXPECT_FALSE(status.exposedCommunicationShare) << "of one rank alone";
+    meter.addLast(1, {.peakAllocatedBytes = 9, .exposedCommunicationNs = 300, .ofNs = 1000}, status);
+    EXPECT_DOUBLE_EQ(status.exposedCommunicationShare.value(), 0.2);
+    EXPECT_EQ(status.peakAllocatedBytes, 9);
+    EXPECT_EQ(status.step, 1);
+}
+
 TEST(StepMeter, takesTheShareOfTheStepThatTheFiguresAreOf)
 {
     StepMeter meter(1);
