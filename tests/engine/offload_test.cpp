@@ -164,7 +164,7 @@ TEST_F(Offload, updateByPiecesHasTheBitsOfOneUpdate)
         for (uint64_t step = 0; step < 4; ++step) {
             plain.gradient = at::randn({elements}, generator(100 + step));
             update.gradient_S = plain.gradient.clone();
-            updateParts(plain, held, decay, rule, clip, nullptr);
+            updateParts(plain, held, decay, rule, clip);
             updater.enqueue(update).wait();
             EXPECT_TRUE(at::equal(update.master.tensor(), plain.master));
             EXPECT_TRUE(at::equal(update.moment1.tensor(), plain.moment1));
