@@ -28,6 +28,7 @@ fi
 readonly system=${1:-$(mktemp -d /var/tmp/shardscope-fresh.XXXXXX)}
 readonly clone=/home/someone/shardscope
 mkdir -p "$system"
+chmod 755 "$system" # mktemp's is root's alone, and an ordinary user runs the tests
 [[ -z $(ls -A "$system") ]] || die "$system is not empty."
 
 cleanUp() {

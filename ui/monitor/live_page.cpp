@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/monitor/live_page.h"
 
+#include "ui/common/elided_label.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
 #include "ui/common/text.h"
@@ -58,11 +59,11 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     choice->setSpacing(8);
     choice->addWidget(rankLabel);
     choice->addWidget(m_rank);
-    choice->addStretch(1);
-    auto *hint =
-        new QLabel(tr("Drag to select a range · Ctrl+wheel to zoom · Shift-drag to move · double click to fit"), upper);
+    auto *hint = new ElidedLabel(
+        tr("Drag to select a range · Ctrl+wheel to zoom · Shift-drag to move · double click to fit"), upper);
     hint->setForegroundRole(QPalette::PlaceholderText);
-    choice->addWidget(hint);
+    hint->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    choice->addWidget(hint, 1);
 
     auto *layout = new QVBoxLayout(upper);
     layout->setContentsMargins(16, 16, 16, 8);

@@ -4,6 +4,7 @@
 #include "core/run/run_record.h"
 #include "ui/common/background.h"
 #include "ui/common/colors.h"
+#include "ui/common/elided_label.h"
 #include "ui/common/icons.h"
 #include "ui/common/paths.h"
 #include "ui/common/text.h"
@@ -21,22 +22,19 @@ namespace shardscope::ui {
 
 RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
     : QWidget(parent)
-    , m_name(new QLabel(this))
+    , m_name(new ElidedLabel(this))
     , m_icon(new QLabel(this))
-    , m_state(new QLabel(this))
-    , m_asked(new QLabel(this))
+    , m_state(new ElidedLabel(this))
+    , m_asked(new ElidedLabel(this))
 {
     QFont large = font();
     large.setPointSizeF(large.pointSizeF() * 1.25);
     large.setBold(true);
     m_name->setFont(large);
     m_asked->setForegroundRole(QPalette::PlaceholderText);
-    for (QLabel *label : {m_name, m_state, m_asked}) {
-        label->setTextFormat(Qt::PlainText);
+    for (QLabel *label : {m_name, m_state, m_asked})
         label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-        label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-    }
-    m_state->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+    m_asked->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); // gives way to the state
 
     auto *below = new QHBoxLayout;
     below->setSpacing(6);

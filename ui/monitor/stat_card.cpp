@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/monitor/stat_card.h"
 
+#include "ui/common/elided_label.h"
+
 #include <QLabel>
 #include <QVBoxLayout>
 
@@ -10,7 +12,7 @@ StatCard::StatCard(const QString &caption, const QString &toolTip, QWidget *pare
     : QFrame(parent)
     , m_caption(new QLabel(caption, this))
     , m_value(new QLabel(QStringLiteral("—"), this))
-    , m_detail(new QLabel(this))
+    , m_detail(new ElidedLabel(this))
 {
     QFont large = font();
     large.setPointSizeF(large.pointSizeF() * 1.5);

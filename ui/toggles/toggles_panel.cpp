@@ -37,6 +37,7 @@ TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, 
     , m_shown(new QAction(tr("Settings of the &running job"), this))
     , m_tree(new UnitTree(this))
     , m_state(new QLabel(this))
+    , m_scroll(new QScrollArea(this))
     , m_problem(new QLabel(this))
     , m_command(new QLabel(this))
     , m_effect(new EffectCard(this))
@@ -48,27 +49,34 @@ TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, 
     m_shown->setCheckable(true);
     m_shown->setChecked(true);
     connect(m_shown, &QAction::toggled, this, &TogglesPanel::updateShown);
+    // What the settings are for, and what is done with them, stays in sight; the form between them scrolls, and what
+    // the last change did stands at its head.
     auto *inner = new QWidget;
-    auto *layout = new QVBoxLayout(inner);
-    layout->setContentsMargins(8, 8, 8, 8);
+    auto *scrolled = new QVBoxLayout(inner);
+    scrolled->setContentsMargins(0, 0, 8, 0);
+    scrolled->setSpacing(8);
+    scrolled->addWidget(m_effect);
+    scrolled->addWidget(buildForm());
+    scrolled->addStretch(1);
+    m_scroll->setWidget(inner);
+    m_scroll->setWidgetResizable(true);
+    m_scroll->setFrameShape(QFrame::NoFrame);
+    m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    auto *title = new QLabel(tr("Settings of the running job"), this);
+    QFont bold = title->font();
+    bold.setBold(true);
+    title->setFont(bold);
+    auto *layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 16, 8, 8);
     layout->setSpacing(8);
+    layout->addWidget(title);
     layout->addWidget(m_state);
     layout->addWidget(m_tree);
-    layout->addWidget(buildForm());
+    layout->addWidget(m_scroll, 1);
     layout->addWidget(m_problem);
     layout->addWidget(m_command);
     layout->addWidget(buildButtons());
-    layout->addWidget(m_effect);
-    layout->addStretch(1);
-    auto *scroll = new QScrollArea(this);
-    scroll->setWidget(inner);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    auto *whole = new QVBoxLayout(this);
-    whole->setContentsMargins(0, 0, 0, 0);
-    whole->addWidget(scroll);
-    m_tree->setMaximumHeight(m_tree->fontMetrics().height() * 8);
+    m_tree->setFixedHeight(m_tree->fontMetrics().height() * 6);
     for (QLabel *label : {m_state, m_problem, m_command}) {
         label->setWordWrap(true);
         label->setTextFormat(Qt::PlainText);
@@ -203,6 +211,8 @@ void TogglesPanel::onAnswered(const QString &folder, RequestKind kind, const nlo
                               .arg(step->get<int64_t>())
                               .arg(QString::fromStdString(result.value("text", "")))
                         : tr("Nothing changes: it is so already."));
+    if (changes)
+        m_scroll->ensureVisible(0, 0); // the card of what it did
     askConfiguration();
 }
 

@@ -10,6 +10,7 @@
 
 class QAction;
 class QLabel;
+class QScrollArea;
 class QVBoxLayout;
 
 namespace shardscope::control {
@@ -76,6 +77,7 @@ private:
     UnitTree *m_tree;
     std::vector<Field *> m_fields;
     QLabel *m_state; ///< why nothing can be set
+    QScrollArea *m_scroll;
     QLabel *m_problem;
     QLabel *m_command;
     EffectCard *m_effect;
