@@ -7,6 +7,7 @@
 #include "ui/common/chart_ticker.h"
 #include "ui/common/colors.h"
 #include "ui/common/custom_plot.h"
+#include "ui/common/elided_label.h"
 #include "ui/common/selection.h"
 #include "ui/common/text.h"
 #include "ui/common/theme.h"
@@ -15,10 +16,12 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QFontMetrics>
+#include <QHelpEvent>
 #include <QScrollArea>
 #include <QSignalSpy>
 #include <QTest>
 #include <QToolButton>
+#include <QToolTip>
 #include <cmath>
 
 using namespace shardscope;
@@ -248,6 +251,51 @@ private Q_SLOTS:
             }
         }
         QVERIFY(chart.readout(50.5).contains(QLatin1String("Unpause"))); // also of a name without room
+    }
+
+    void namesOfManyAlikeKeepToTheFirstRow()
+    {
+        Chart chart(QStringLiteral("Loss"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setSeries({{.name = QStringLiteral("loss"), .color = [](const Colors &c) { return c.series(0); }}});
+        chart.setData({0, 100}, {{3, 2}});
+        std::vector<std::pair<double, QString>> markers = {{50, QStringLiteral("parallel.strategy: full → none")}};
+        for (int i = 1; i < 30; ++i)
+            markers.emplace_back(i * 3.3, QStringLiteral("Checkpoint"));
+        chart.setMarkers(markers);
+        chart.resize(700, 300);
+        chart.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&chart));
+        chart.plot()->replot();
+        const std::vector<QRectF> rects = chart.markers().nameRects();
+        QVERIFY(rects.size() > 2);
+        for (const QRectF &rect : rects)
+            QCOMPARE(rect.top(), rects.front().top());
+        const auto widest = std::max_element(rects.begin(), rects.end(),
+                                             [](const QRectF &a, const QRectF &b) { return a.width() < b.width(); });
+        QVERIFY2(widest->width() > rects.front().width() * 1.5, "the change of settings has its name");
+    }
+
+    void aLabelWithoutRoomEndsInAnEllipsis()
+    {
+        const QString text = QStringLiteral("Running, step 1102 of 3000");
+        ElidedLabel label(text);
+        QVERIFY(label.minimumSizeHint().width() < label.sizeHint().width() / 4);
+        const auto lastInkedColumn = [&](int width) {
+            label.resize(width, 24);
+            const QImage image = label.grab().toImage().convertToFormat(QImage::Format_RGB32);
+            int last = -1;
+            for (int x = 0; x < image.width(); ++x) {
+                for (int y = 0; y < image.height(); ++y)
+                    last = image.pixel(x, y) != image.pixel(image.width() - 1, 0) ? x : last;
+            }
+            return last;
+        };
+        const int whole = label.fontMetrics().horizontalAdvance(text);
+        QVERIFY(lastInkedColumn(whole + 40) > whole - 12);
+        QVERIFY(lastInkedColumn(whole / 2) < whole / 2);
+        QHelpEvent help(QEvent::ToolTip, QPoint(4, 4), QPoint(4, 4));
+        QApplication::sendEvent(&label, &help);
+        QCOMPARE(QToolTip::text(), text);
     }
 
     void textsOnFillsCanBeRead()

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace shardscope::ui {
 
 static constexpr double kGapPx = 4;           ///< between two names, and from a name to a line beside it
 static constexpr double kNearPx = 4;          ///< a marker that the mouse is on
 static constexpr double kShareOfHeight = 0.6; ///< of the plot that rows of names may take
+static constexpr int kFewAlike = 4;           ///< so many markers of one name in view are all worth a row
 
 ChartMarkers::ChartMarkers(QCustomPlot *plot)
     : m_plot(plot)
@@ -59,13 +61,15 @@ void ChartMarkers::setLooks(const Colors &colors, const QFont &font)
     }
 }
 
-/// The uppermost place beside the line at x that no name before it takes; null where there is none.
-QRectF ChartMarkers::freeRect(double x, double width, double height) const
+/// The uppermost place beside the line at x that no name before it takes; null where there is none. A name among many
+/// alike gets only the first row.
+QRectF ChartMarkers::freeRect(double x, double width, double height, bool repeated) const
 {
     const QRectF area = m_plot->axisRect()->rect();
     const double right = x + 2; // where the name is right of its line
     const double left = right + width <= area.right() ? right : x - 2 - width;
-    for (double y = area.top(); y + height <= area.top() + area.height() * kShareOfHeight; y += height + 1) {
+    const double bottom = repeated ? area.top() + height : area.top() + area.height() * kShareOfHeight;
+    for (double y = area.top(); y + height <= bottom; y += height + 1) {
         const QRectF rect(left, y, width, height);
         const QRectF wide = rect.adjusted(-kGapPx, 0, kGapPx, 0);
         if (std::none_of(m_items.begin(), m_items.end(), [&](const Item &item) { return item.rect.intersects(wide); }))
@@ -76,17 +80,25 @@ QRectF ChartMarkers::freeRect(double x, double width, double height) const
 
 void ChartMarkers::place()
 {
-    for (Item &item : m_items)
-        item.rect = {};
     const QCPRange view = m_plot->xAxis->range();
+    std::map<QString, int> timesInView;
     for (size_t i = 0; i < m_items.size(); ++i) {
-        Item &item = m_items[i];
-        if (view.contains(m_markers[i].first)) {
+        m_items[i].rect = {};
+        timesInView[m_markers[i].second] += view.contains(m_markers[i].first) ? 1 : 0;
+    }
+    // What happened a few times, as a change of settings, before what comes again and again, as checkpoints.
+    for (const bool repeated : {false, true}) {
+        for (size_t i = 0; i < m_items.size(); ++i) {
+            Item &item = m_items[i];
+            const auto &[at, name] = m_markers[i];
+            if (!view.contains(at) || repeated != (timesInView[name] > kFewAlike))
+                continue;
             const QFontMetricsF metrics(item.text->font());
-            const double width = metrics.horizontalAdvance(item.text->text()) + 7;
-            const double x = m_plot->xAxis->coordToPixel(m_markers[i].first);
-            item.rect = freeRect(x, width, std::ceil(metrics.height()));
+            const double width = metrics.horizontalAdvance(name) + 7;
+            item.rect = freeRect(m_plot->xAxis->coordToPixel(at), width, std::ceil(metrics.height()), repeated);
         }
+    }
+    for (Item &item : m_items) {
         item.text->setVisible(!item.rect.isNull());
         item.text->position->setPixelPosition(item.rect.topLeft());
     }

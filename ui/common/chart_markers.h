@@ -15,7 +15,7 @@ namespace shardscope::ui {
 struct Colors;
 
 /// The vertical lines of a chart's events, each with its name where there is room. Names stand in rows below each other
-/// and never touch; those without room are left to the hover readout.
+/// and never touch, those of many alike in the first row only; those without room are left to the hover readout.
 class ChartMarkers
 {
 public:
@@ -43,7 +43,7 @@ private:
     };
 
     void makeItems();
-    QRectF freeRect(double x, double width, double height) const;
+    QRectF freeRect(double x, double width, double height, bool repeated) const;
 
     QCustomPlot *m_plot;
     Markers m_markers; ///< ascending
