@@ -15,9 +15,13 @@ static constexpr double kNearPx = 4;          ///< a marker that the mouse is on
 static constexpr double kShareOfHeight = 0.6; ///< of the plot that rows of names may take
 static constexpr int kFewAlike = 4;           ///< so many markers of one name in view are all worth a row
 
+/// Above the graphs, whichever were made later.
+static const QString kLayer = QStringLiteral("markers");
+
 ChartMarkers::ChartMarkers(QCustomPlot *plot)
     : m_plot(plot)
 {
+    m_plot->addLayer(kLayer, m_plot->layer(QStringLiteral("main")), QCustomPlot::limAbove);
 }
 
 bool ChartMarkers::set(Markers markers)
@@ -39,6 +43,8 @@ void ChartMarkers::makeItems()
     m_items.clear();
     for (const auto &[x, name] : m_markers) {
         Item item{new QCPItemStraightLine(m_plot), new QCPItemText(m_plot), {}};
+        item.line->setLayer(kLayer);
+        item.text->setLayer(kLayer);
         item.line->point1->setCoords(x, 0);
         item.line->point2->setCoords(x, 1);
         item.text->position->setType(QCPItemPosition::ptAbsolute);
