@@ -249,6 +249,28 @@ private Q_SLOTS:
         QVERIFY(started.wait());
     }
 
+    void aLaunchTellsHowFarItIsAndCanBeCancelled()
+    {
+        QTemporaryDir folder;
+        qputenv("XDG_CACHE_HOME", folder.path().toLocal8Bit());
+        const QString run = folder.path() + QStringLiteral("/run");
+        RunLauncher launcher;
+        QVERIFY(!launcher.cancel());
+        QSignalSpy said(&launcher, &RunLauncher::said);
+        QSignalSpy failed(&launcher, &RunLauncher::failed);
+        launcher.launch(script(folder, "echo first; echo 'Tokenising: 34 %'; exec sleep 60"), {}, run);
+        QTRY_VERIFY(!said.isEmpty() && said.last()[0] == QStringLiteral("Tokenising: 34 %"));
+        QVERIFY(launcher.cancel());
+        QVERIFY(failed.wait());
+        QVERIFY(failed[0][0].toString().contains(QLatin1String("Cancelled")));
+        QVERIFY(!launcher.isLaunching());
+        // Even before the process is there.
+        launcher.launch(script(folder, "exec sleep 61"), {}, run);
+        QVERIFY(launcher.cancel());
+        QVERIFY(failed.wait());
+        QVERIFY(!launcher.isLaunching());
+    }
+
     void launcherRepeatsWhatTheCommandLineSays()
     {
         QTemporaryDir folder;

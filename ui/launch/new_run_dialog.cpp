@@ -49,6 +49,7 @@ NewRunDialog::NewRunDialog(const QString &runsDirectory, QWidget *parent)
         Q_EMIT launched(folder);
         accept();
     });
+    connect(m_launcher, &RunLauncher::said, this, [this](const QString &line) { showMessage(line, false); });
     connect(m_launcher, &RunLauncher::failed, this, [this](const QString &message) {
         m_form->setEnabled(true);
         judge(); // the name may be taken now
@@ -183,6 +184,15 @@ void NewRunDialog::updateIcons()
     m_icon->setPixmap(icon(name, palette()).pixmap(QSize(22, 22), devicePixelRatioF()));
     m_copy->setIcon(icon(QStringLiteral("edit-copy"), palette()));
     m_launch->setIcon(icon(QStringLiteral("media-playback-start"), palette()));
+}
+
+/// Cancel ends a launch first, and the dialog where there is none.
+void NewRunDialog::reject()
+{
+    if (m_launcher->cancel())
+        showMessage(tr("Cancelling…"), false);
+    else
+        QDialog::reject();
 }
 
 void NewRunDialog::launch()

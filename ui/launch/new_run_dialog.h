@@ -30,6 +30,9 @@ public:
     QString commandLine() const;
     QPushButton *launchButton() const { return m_launch; }
 
+public Q_SLOTS:
+    void reject() override;
+
 Q_SIGNALS:
     void launched(const QString &runFolder);
 

@@ -12,10 +12,14 @@
 #include <QFileInfo>
 #include <QProcess>
 #include <QStandardPaths>
+#include <algorithm>
+#include <csignal>
 
 namespace shardscope::ui {
 
 static constexpr int kLookMs = 150;
+static constexpr qint64 kOutputBytes = 16 * 1024; ///< of the command line's words, where it failed
+static constexpr qint64 kLineBytes = 512;         ///< room for its last line, while it goes on
 
 Result<QString> findCommandLine()
 {
@@ -55,6 +59,7 @@ void RunLauncher::launch(const QString &program, const QStringList &arguments, c
     m_runFolder = runFolder;
     m_attempt = attempt;
     m_launching = true;
+    m_cancelled = false;
     inBackground(
         this, [=, output = m_output] { return start(program, arguments, output); },
         [this, program](const Child &child) {
@@ -64,8 +69,21 @@ void RunLauncher::launch(const QString &program, const QStringList &arguments, c
                 return;
             }
             m_pid = child.pid;
+            if (m_cancelled)
+                ::kill(static_cast<pid_t>(m_pid), SIGTERM);
             m_timer.start();
         });
+}
+
+bool RunLauncher::cancel()
+{
+    if (!m_launching)
+        return false;
+    // A run that has begun meanwhile finishes its step: it is told as started, and can be stopped as any other.
+    if (m_pid > 0 && !m_cancelled)
+        ::kill(static_cast<pid_t>(m_pid), SIGTERM);
+    m_cancelled = true;
+    return true;
 }
 
 /// On a thread of the pool: a slow disk or a big process to fork must not hold up the window.
@@ -113,8 +131,11 @@ void RunLauncher::look()
             state.processThere = run::processStartTicks(pid).has_value(); // before the folder: it may end just after
             state.runThere = hasBegun(run::RunFolder(toPath(folder)), attempt);
             QFile file(output);
-            if (!state.runThere && !state.processThere && file.open(QIODevice::ReadOnly))
-                state.output = QString::fromUtf8(file.read(16 * 1024)).trimmed();
+            if (!state.runThere && file.open(QIODevice::ReadOnly)) {
+                if (state.processThere) // its end is enough
+                    file.seek(std::max<qint64>(0, file.size() - kLineBytes));
+                state.output = QString::fromUtf8(file.read(kOutputBytes)).trimmed();
+            }
             return state;
         },
         [this](const LaunchState &state) {
@@ -124,8 +145,12 @@ void RunLauncher::look()
                 Q_EMIT started(folder);
             } else if (!state.processThere) {
                 end();
-                Q_EMIT failed(state.output.isEmpty() ? tr("shardscope-cli ended without a word.") : state.output);
+                Q_EMIT failed(m_cancelled              ? tr("Cancelled. No run was made.")
+                              : state.output.isEmpty() ? tr("shardscope-cli ended without a word.")
+                                                       : state.output);
             } else {
+                if (!state.output.isEmpty())
+                    Q_EMIT said(state.output.section(u'\n', -1));
                 m_timer.start();
             }
         });

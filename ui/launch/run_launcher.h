@@ -25,8 +25,13 @@ public:
     /// one it had, and it has started when there is a later one.
     void launch(const QString &program, const QStringList &arguments, const QString &runFolder, int attempt = 0);
     bool isLaunching() const { return m_launching; }
+    /// Ends a launch whose run is not there yet; failed() follows with what the command line said. False: there is
+    /// none.
+    bool cancel();
 
 Q_SIGNALS:
+    /// The command line's last line, while it prepares what takes long (texts are made into tokens).
+    void said(const QString &line);
     void started(const QString &runFolder);
     void failed(const QString &message);
 
@@ -43,6 +48,7 @@ private:
     int m_attempt = 0; ///< before this launch; 0: there was no run
     qint64 m_pid = 0;
     bool m_launching = false;
+    bool m_cancelled = false;
 };
 
 } // namespace shardscope::ui
