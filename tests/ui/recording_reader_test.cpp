@@ -152,7 +152,7 @@ private Q_SLOTS:
         reader.open(fromPath(run));
         QVERIFY(opened.wait());
         std::filesystem::rename(run, away);
-        QTest::qWait(1200); // two polls
+        QTest::qWait(700); // a poll
         std::filesystem::rename(away, run);
         QVERIFY(live->writeStep().has_value());
         QVERIFY(changed.wait());

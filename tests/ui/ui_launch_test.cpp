@@ -21,6 +21,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
+#include <algorithm>
 #include <unistd.h>
 
 using namespace shardscope;
@@ -166,8 +167,8 @@ private Q_SLOTS:
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
         dialog.form()->field("data.path")->setText(folder.path() + QStringLiteral("/text.txt"));
         dialog.form()->field("model.path")->setText(folder.path());
-        QTest::qWait(1500);
-        QVERIFY(!dialog.launchButton()->isEnabled()); // no config.json
+        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("config.json")), 20000);
+        QVERIFY(!dialog.launchButton()->isEnabled());
         write(QStringLiteral("/config.json"),
               R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 8, "intermediate_size": 8,
                   "num_hidden_layers": 1, "num_attention_heads": 2})");
@@ -193,8 +194,15 @@ private Q_SLOTS:
         dialog.form()->field("train.steps")->setText(QStringLiteral("20"));
         QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
         dialog.form()->field("data.path")->setText(QStringLiteral("/nowhere/at all"));
-        QTest::qWait(1500);
+        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("/nowhere/at all")), 20000);
         QVERIFY(!dialog.launchButton()->isEnabled());
+    }
+
+    static bool says(const NewRunDialog &dialog, const QString &words)
+    {
+        const QList<QLabel *> labels = dialog.findChildren<QLabel *>();
+        return std::any_of(labels.begin(), labels.end(),
+                           [&](const QLabel *label) { return label->text().contains(words); });
     }
 
     /// A stand-in for the command line: only what the launcher sees of it matters here.
