@@ -28,13 +28,14 @@ def free_port():
         return str(s.getsockname()[1])
 
 
-def run_ranks(ranks, command, on_one_gpu):
-    """Starts the command once a rank; returns rank 0's output, or ends with what went wrong."""
+def run_ranks(ranks, command, own_gpus=False, on_one_gpu=False):
+    """Starts the command once a rank; returns rank 0's output, or ends with what went wrong. own_gpus: rank k has GPU k;
+    on_one_gpu: PyTorch's ranks share the first one."""
     port, processes = free_port(), []
     for rank in range(ranks):
         environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
-                           LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port, LOCAL_DEVICE="0",
-                           GLOO_SOCKET_IFNAME="lo")
+                           LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
+                           LOCAL_DEVICE=str(rank) if own_gpus else "0", GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")
         environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
         if on_one_gpu and ranks > 1:
             environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
@@ -50,7 +51,7 @@ def run_ranks(ranks, command, on_one_gpu):
 class Case:
     def __init__(self, arguments, ranks, dtype, batch, folder):
         self.a, self.ranks, self.dtype, self.batch, self.folder = arguments, ranks, dtype, batch, folder
-        self.ours, self.peer, self.ours_peak, self.peer_peak, self.turn = [], [], 0, 0, 0
+        self.ours, self.peer, self.exposed, self.ours_peak, self.peer_peak, self.turn = [], [], [], 0, 0, 0
         self.losses = {}
 
     def run_ours(self):
@@ -62,17 +63,18 @@ class Case:
             "train.accumulation": 1, "train.sequence_length": a.seq, "data.path": self.tokens(), "data.validation": 0,
             "optimizer.learning_rate": 3e-4, "optimizer.warmup_steps": 0, "optimizer.clip_norm": 0,
             "precision.compute": self.dtype, "parallel.device": a.device, "parallel.strategy": a.strategy,
-            "parallel.share_device": "true" if a.device == "cuda" else "false",
+            "parallel.share_device": "true" if a.device == "cuda" and not a.gpus else "false",
         }
         settings.update(assignment.split("=", 1) for assignment in a.set)
         command = [os.path.join(a.bin, "shardscope-worker"), a.config, "--out", out]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
-        run_ranks(self.ranks, command, False)
+        run_ranks(self.ranks, command)
         database = sqlite3.connect(os.path.join(out, "attempt-1", "rank-0.sqlite"))
-        rows = database.execute("SELECT end_ns - start_ns, peak_allocated_bytes, loss FROM step WHERE number > ? "
+        rows = database.execute("SELECT end_ns - start_ns, peak_allocated_bytes, exposed_communication_ns, wall_ns FROM step WHERE number > ? "
                                 "ORDER BY number", (a.warmup,)).fetchall()
         self.ours += [row[0] / 1e6 for row in rows]
+        self.exposed += [row[2] / row[3] for row in rows if row[2] is not None and row[3]]
         self.ours_peak = max([self.ours_peak] + [row[1] or 0 for row in rows])
         if a.keep:
             shutil.copytree(out, os.path.join(a.keep, os.path.basename(out)), dirs_exist_ok=True)
@@ -82,12 +84,12 @@ class Case:
         a = self.a
         command = [a.python, os.path.join(SOURCE, "tests/peers/torch_fsdp.py"), "--size", a.size, "--seq", str(a.seq),
                    "--batch", str(self.batch), "--steps", str(a.steps), "--warmup", str(a.warmup), "--dtype", self.dtype,
-                   "--strategy", a.strategy, "--backend", "nccl" if a.device == "cuda" else "gloo", "--lr", "3e-4",
+                   "--strategy", "ddp" if a.strategy == "none" and self.ranks > 1 else a.strategy, "--backend", "nccl" if a.device == "cuda" else "gloo", "--lr", "3e-4",
                    "--data", self.tokens()]
         command += a.peer
         if a.device == "cpu":
             command.append("--onednn-fp32")
-        result = json.loads(run_ranks(self.ranks, command, a.device == "cuda").strip().splitlines()[-1])
+        result = json.loads(run_ranks(self.ranks, command, a.gpus, a.device == "cuda" and not a.gpus).strip().splitlines()[-1])
         self.peer += result["step_ms"]
         self.peer_peak = max(self.peer_peak, result["peak_bytes"])
 
@@ -104,8 +106,10 @@ class Case:
 
     def line(self):
         ours = statistics.median(self.ours)
-        text = (f"{self.a.size:>5} {self.ranks} ranks {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set)}  "
+        text = (f"{self.a.size:>5} {self.ranks} ranks {self.a.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set)}  "
                 f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  ")
+        if self.ranks > 1 and self.exposed:
+            text += f"exposed {100 * statistics.median(self.exposed):.1f} %  "
         if not self.peer:
             return text + f"peak {self.ours_peak / 2**30:.2f} GiB", 0
         peer = statistics.median(self.peer)
@@ -122,10 +126,12 @@ def main():
     parser.add_argument("--device", choices=["cpu", "cuda"], required=True)
     parser.add_argument("--size", choices=VOCABULARY, required=True)
     parser.add_argument("--ranks", type=int, nargs="+", required=True)
-    parser.add_argument("--batch", type=int, required=True, help="sequences a step of all ranks (cuda), of a rank (cpu)")
+    parser.add_argument("--batch", type=int, required=True, help="sequences a step of all ranks (cuda), of a rank (cpu, --gpus)")
+    parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own, and --batch is a rank's")
     parser.add_argument("--seq", type=int, required=True)
     parser.add_argument("--dtypes", nargs="+", default=["bf16", "fp32"])
-    parser.add_argument("--strategy", choices=["full", "grad_op"], default="full")
+    parser.add_argument("--strategy", choices=["full", "grad_op", "none"], default="full",
+                        help="none: beside DDP")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
@@ -146,7 +152,7 @@ def main():
         open(a.config, "w").close()
         for ranks in a.ranks:
             for dtype in a.dtypes:
-                batch = a.batch // ranks if a.device == "cuda" else a.batch
+                batch = a.batch // ranks if a.device == "cuda" and not a.gpus else a.batch
                 case = Case(a, ranks, dtype, batch, folder)
                 for _ in range(a.turns):
                     case.run_ours()

@@ -114,6 +114,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--sequence", type=int, default=128)
     parser.add_argument("--ranks", default="1,2,4")
+    parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own")
     parser.add_argument("--keep")
     options = parser.parse_args()
     cuda = options.device == "cuda"
@@ -132,7 +133,7 @@ def main():
                 shutil.rmtree(folder, ignore_errors=True)
                 failed = run(worker, folder, ranks, {
                     "model.preset": options.preset, "parallel.strategy": strategy, "parallel.device": options.device,
-                    "parallel.share_device": "true" if cuda else "false", "precision.compute": precision,
+                    "parallel.share_device": "true" if cuda and not options.gpus else "false", "precision.compute": precision,
                     "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
                     "train.steps": options.steps, "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
                     "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **places(offload, cuda)})
