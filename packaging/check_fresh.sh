@@ -71,7 +71,7 @@ copySettings() {
 
 mountSystem() {
   mount -t proc proc "$system/proc"
-  mount --bind /dev "$system/dev"
+  # The devices are those that debootstrap made: nothing that root does in there reaches the machine's own.
   mount --bind /dev/pts "$system/dev/pts"
   mount -t tmpfs tmpfs "$system/dev/shm"
   mount -t tmpfs tmpfs "$system/run"
