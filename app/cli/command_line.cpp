@@ -109,6 +109,7 @@ struct Arguments
 {
     RunOptions run;
     LogsOptions logs;
+    ExportOptions exported;
     SetOptions set;
     std::string name;
     std::string query;
@@ -172,6 +173,20 @@ static void addRecordingVerbs(CLI::App &app, Arguments &arguments)
     addFormat(*doctor, arguments.format);
 }
 
+static void addExportVerb(CLI::App &app, ExportOptions &options)
+{
+    CLI::App *verb = app.add_subcommand("export", "Write a run's weights for other programs");
+    addRun(*verb, options.run);
+    verb->add_option("--format", options.format, "huggingface: config.json and safetensors, for transformers")
+        ->check(CLI::IsMember({"huggingface"}))
+        ->capture_default_str();
+    verb->add_option("--out", options.out, "Folder to make")->required();
+    verb->add_option("--dtype", options.dtype, "float32 or bfloat16; default: bfloat16 where the run computed in it")
+        ->check(CLI::IsMember({"float32", "bfloat16"}));
+    verb->add_option("--step", options.step, "Of the checkpoint after this step; default: of the newest")
+        ->check(CLI::PositiveNumber);
+}
+
 static int carryOut(const std::string &verb, const Arguments &arguments, const std::vector<std::string> &command)
 {
     using control::RequestKind;
@@ -191,6 +206,7 @@ static int carryOut(const std::string &verb, const Arguments &arguments, const s
         {"set", [&] { return setCommand(arguments.set); }},
         {"analyze", [&] { return analyzeCommand(arguments.name, arguments.format); }},
         {"sql", [&] { return sqlCommand(arguments.name, arguments.query, arguments.maxRows, arguments.format); }},
+        {"export", [&] { return exportCommand(arguments.exported); }},
         {"doctor", [&] { return doctorCommand(arguments.format); }}};
     return verbs.at(verb)();
 }
@@ -239,6 +255,7 @@ int main(int argc, char **argv)
     addControlVerbs(app, arguments);
     addSetVerb(app, arguments.set);
     addRecordingVerbs(app, arguments);
+    addExportVerb(app, arguments.exported);
     if (argc < 2) {
         Output(STDERR_FILENO).result(app.help());
         return kWrongInput;

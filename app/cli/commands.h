@@ -44,6 +44,16 @@ struct SetOptions
 /// Changes the configuration of a run that goes on, and waits until the change is in force.
 int setCommand(const SetOptions &options);
 
+struct ExportOptions
+{
+    std::string run;
+    std::string format = "huggingface";
+    std::string out;   ///< the folder to make
+    std::string dtype; ///< "float32", "bfloat16"; "": what the run computed in
+    int64_t step = 0;  ///< of the checkpoint; 0: the newest
+};
+int exportCommand(const ExportOptions &options);
+
 int analyzeCommand(const std::string &run, Format format);
 int sqlCommand(const std::string &run, const std::string &query, size_t maxRows, Format format);
 int doctorCommand(Format format);

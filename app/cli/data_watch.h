@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "app/cli/cancel_signals.h"
 #include "app/cli/output.h"
 #include "core/data/data_progress.h"
 
-#include <csignal>
 #include <optional>
 
 namespace shardscope::cli {
@@ -27,15 +27,7 @@ private:
     void show(const data::DataProgress &progress);
 
     Output &m_errors;
-    struct sigaction m_oldInterrupt
-    {
-    };
-    struct sigaction m_oldTerminate
-    {
-    };
-    struct sigaction m_oldHangUp
-    {
-    };
+    CancelSignals m_signals;
     bool m_shown = false;
     int64_t m_lastLineNs = 0;
 };

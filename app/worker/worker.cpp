@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/config/configuration_file.h"
+#include "core/pretrained/checkpoint_model.h"
 #include "core/train/trainer.h"
 
 #include <c10/cuda/CUDAFunctions.h>
@@ -162,7 +163,7 @@ train::JobIdentity RankRun::identity() const
     identity.data.fingerprint = fmt::format("{}:{}", fingerprint.sizeBytes, fingerprint.xxh3);
     identity.data.sequenceLength = configuration.train.sequenceLength;
     identity.data.validation = configuration.data.validation;
-    identity.shape = train::shapeNumbers(m_setup.shape);
+    identity.shape = pretrained::shapeNumbers(m_setup.shape);
     return identity;
 }
 

@@ -70,6 +70,15 @@ Result<int> CheckpointReader::descriptorOf(size_t file)
     return known->second->get();
 }
 
+Result<> CheckpointReader::openFiles()
+{
+    for (size_t file = 0; file < m_manifest.files.size(); ++file) {
+        if (const auto descriptor = descriptorOf(file); !descriptor)
+            return damaged(descriptor.error().text);
+    }
+    return {};
+}
+
 Result<> CheckpointReader::load(const Located &located, int64_t chunk, const Part &part)
 {
     const SectionEntry &section = *located.section;

@@ -30,6 +30,8 @@ public:
     /// "fp32", of a state that is there; empty where it is not.
     std::string dtypeOf(std::string_view tensor, std::string_view state) const;
 
+    /// Opens all files, so that what is read is there even if the checkpoint is deleted meanwhile.
+    Result<> openFiles();
     /// Reads all of it and checks files and checksums; keeps nothing. The message names all damages at once.
     Result<> verify(const std::vector<Part> &parts);
     /// Fills `bytes` (elements × bytes of the stored dtype), checked.

@@ -63,9 +63,9 @@ tl::unexpected<Error> writeError(const std::filesystem::path &path, int error)
 {
     const char *remedy = "";
     if (error == ENOSPC || error == EDQUOT)
-        remedy = " Free some space, or set a smaller checkpoint.keep; the earlier checkpoints are whole.";
+        remedy = " Free some space.";
     else if (error == EFBIG)
-        remedy = " The limit of a file's size (ulimit -f) is too small; the earlier checkpoints are whole.";
+        remedy = " The limit of a file's size (ulimit -f) is too small.";
     return fail("Can't write {}: {}.{}", path.string(), std::strerror(error), remedy);
 }
 

@@ -33,7 +33,7 @@ int writeAll(int descriptor, std::span<const std::byte> bytes, int64_t offsetByt
 /// 0, or errno; ENODATA where the file ends before.
 int readAll(int descriptor, std::span<std::byte> bytes, int64_t offsetBytes);
 
-/// "Can't write …: No space left on device. Free some space, …"
+/// "Can't write …: No space left on device. Free some space."
 tl::unexpected<Error> writeError(const std::filesystem::path &path, int error);
 
 } // namespace shardscope::files

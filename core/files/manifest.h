@@ -169,6 +169,9 @@ struct Expectation
     std::vector<Tensor> tensors;
 };
 
+/// "its model has heads = 4, this one 8": what tells a stored model from another one. Nothing where none was stored.
+std::vector<std::string> modelDifferences(const ShapeNumbers &stored, const ShapeNumbers &expected);
+
 /// Compares everything before anything is touched; the message lists all differences at once.
 Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::string_view where);
 

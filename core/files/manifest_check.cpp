@@ -57,10 +57,11 @@ static void compareTensors(const Manifest &manifest, const Expectation &expected
 }
 
 /// Models of other numbers may have tensors of the same shapes: 4 heads of 32 or 8 of 16.
-static void compareShape(const ShapeNumbers &stored, const ShapeNumbers &expected, Differences &differences)
+std::vector<std::string> modelDifferences(const ShapeNumbers &stored, const ShapeNumbers &expected)
 {
+    Differences differences;
     if (stored.empty())
-        return; // written before shapes were
+        return differences; // written before shapes were
     const auto valueOf = [](const ShapeNumbers &shape, const std::string &name) {
         const auto found = shape.find(name);
         return found == shape.end() ? 0.0 : found->second;
@@ -77,6 +78,7 @@ static void compareShape(const ShapeNumbers &stored, const ShapeNumbers &expecte
             differences.push_back(
                 fmt::format("its model has {} = {}, this one {}", name, formatDouble(there), formatDouble(here)));
     }
+    return differences;
 }
 
 static void compareData(const DataPosition &stored, const DataPosition &expected, Differences &differences)
@@ -103,7 +105,8 @@ Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::s
         differences.push_back(fmt::format("its optimizer is {}, this job's {} (give --set optimizer.kind={})",
                                           manifest.optimizer, expected.optimizer, manifest.optimizer));
     compareData(manifest.data, expected.data, differences);
-    compareShape(manifest.shape, expected.shape, differences);
+    for (std::string &difference : modelDifferences(manifest.shape, expected.shape))
+        differences.push_back(std::move(difference));
     compareTensors(manifest, expected, differences);
     if (differences.empty())
         return {};

@@ -2,6 +2,7 @@
 #include "core/pretrained/folder_writer.h"
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/pretrained/weight_index.h"
 #include "core/shapes/hf_config.h"
 #include "core/shapes/hf_names.h"
@@ -46,6 +47,18 @@ Result<FolderWriter> FolderWriter::create(const std::filesystem::path &folder, c
     return writer;
 }
 
+/// A disk that fills up half an hour later would say the same.
+static Result<> checkSpace(const std::filesystem::path &folder, int64_t sizeBytes)
+{
+    std::error_code error;
+    const std::filesystem::space_info space = std::filesystem::space(folder, error);
+    if (!error && space.available < static_cast<uintmax_t>(sizeBytes))
+        return fail("The weights have {}, and {} has room for {}. Free some space, or choose another disk.",
+                    formatBytes(sizeBytes), folder.parent_path().string(),
+                    formatBytes(static_cast<int64_t>(space.available)));
+    return {};
+}
+
 /// Tensors in the order of the forward pass; a new file where one more would be too much.
 Result<> FolderWriter::createFiles(const shapes::ModelShape &shape, int64_t shardBytes)
 {
@@ -65,6 +78,8 @@ Result<> FolderWriter::createFiles(const shapes::ModelShape &shape, int64_t shar
             total += bytes;
         }
     }
+    if (auto fits = checkSpace(m_folder, total); !fits)
+        return fits;
     WeightIndex index;
     for (size_t i = 0; i < shards.size(); ++i) {
         index.files.push_back(shardName(i + 1, shards.size()));

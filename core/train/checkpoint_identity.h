@@ -2,8 +2,9 @@
 #pragma once
 
 #include "core/files/manifest.h"
-#include "core/shapes/model_shape.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace shardscope::train {
@@ -16,10 +17,6 @@ struct JobIdentity
     files::DataPosition data; ///< nextSample is filled in when one is written
     files::ShapeNumbers shape;
 };
-
-/// All numbers that make a model of its tensors: two models whose tensors have the same shapes may differ in these. The
-/// vocabulary's and the layers' numbers are in the tensors too, but say it in fewer words.
-files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape);
 
 /// Where a training loop stands between two steps.
 struct LoopState

@@ -374,7 +374,9 @@ void Trainer::tellLack(int64_t step, const Error &error)
 {
     m_job.observer.event(EventKind::Warning, error.text);
     m_job.report(control::WarningMessage{
-        fmt::format("No checkpoint of step {}; the training goes on. {}", step, error.text), true});
+        fmt::format("No checkpoint of step {}; the training goes on, and earlier checkpoints are whole. {}", step,
+                    error.text),
+        true});
 }
 
 } // namespace shardscope::train

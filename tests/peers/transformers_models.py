@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small random models of Hugging Face's own classes, and their logits, for a test.
 
-    transformers_models.py make FOLDER     FOLDER/<case>/model with config.json and safetensors, tokens and logits beside it
-    transformers_models.py check FOLDER    opens FOLDER/<case>/export, which we wrote, and compares its logits with the first
+    transformers_models.py make FOLDER [CASE...]     FOLDER/<case>/model with config.json and safetensors, tokens and logits beside it
+    transformers_models.py check FOLDER [CASE...]    opens FOLDER/<case>/export, which we wrote, and compares its logits with the first
 
 check prints one line a case: its name and the largest difference of a logit, or what transformers found missing. Weights,
 biases and norms are all drawn at random, so that none can be left out unnoticed.
@@ -57,8 +57,10 @@ def logits_of(model, tokens):
         return model.eval()(tokens, use_cache=False).logits.float().contiguous()
 
 
-def make(folder):
+def make(folder, cases):
     for number, (case, (config_class, model_class, more)) in enumerate(CASES.items()):
+        if case not in cases:
+            continue
         torch.manual_seed(number)
         model = model_class._from_config(config_class(**{**SIZES, **more}), attn_implementation="eager")
         with torch.no_grad():
@@ -73,8 +75,8 @@ def make(folder):
         print(case, flush=True)
 
 
-def check(folder):
-    for case in CASES:
+def check(folder, cases):
+    for case in cases:
         place = os.path.join(folder, case)
         model, info = AutoModelForCausalLM.from_pretrained(os.path.join(place, "export"), dtype=torch.float32,
                                                            attn_implementation="eager", output_loading_info=True)
@@ -86,4 +88,4 @@ def check(folder):
 
 
 if __name__ == "__main__":
-    {"make": make, "check": check}[sys.argv[1]](sys.argv[2])
+    {"make": make, "check": check}[sys.argv[1]](sys.argv[2], sys.argv[3:] or list(CASES))

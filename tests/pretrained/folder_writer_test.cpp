@@ -77,3 +77,14 @@ TEST(FolderWriter, failsWhereATensorWasForgotten)
     EXPECT_THAT(copied.error().text, HasSubstr("of model.norm.weight were written"));
     EXPECT_FALSE(writer->write("no.such", 0, {}).has_value());
 }
+
+TEST(FolderWriter, saysBeforehandWhereTheDiskHasNoRoom)
+{
+    shapes::ModelShape shape = shapes::presetShape("tiny").value();
+    shape.vocabulary = int64_t{1} << 42; // 2 PiB
+    const test::TemporaryFolder target;
+    const auto writer = FolderWriter::create(target.path() / "out", shape, {});
+    ASSERT_FALSE(writer.has_value());
+    EXPECT_THAT(writer.error().text, HasSubstr("has room for"));
+    EXPECT_TRUE(std::filesystem::is_empty(target.path() / "out"));
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/train/training_job.h"
 
+#include "core/pretrained/checkpoint_model.h"
+
 #include <ATen/Parallel.h>
 #include <fstream>
 #include <thread>
@@ -121,7 +123,7 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
         identity.model = "tiny";
         identity.data = {0, options.configuration.train.globalBatch, options.configuration.train.seed,
                          dataset.fingerprint().xxh3};
-        identity.shape = train::shapeNumbers(shape());
+        identity.shape = pretrained::shapeNumbers(shape());
         const auto &checkpoint = options.configuration.checkpoint;
         train::Checkpointer checkpointer(
             files::CheckpointFolder(options.checkpointsOfRank ? options.checkpointsOfRank(rank) : checkpoints()),
