@@ -177,11 +177,14 @@ static void addExportVerb(CLI::App &app, ExportOptions &options)
 {
     CLI::App *verb = app.add_subcommand("export", "Write a run's weights for other programs");
     addRun(*verb, options.run);
-    verb->add_option("--format", options.format, "huggingface: config.json and safetensors, for transformers")
-        ->check(CLI::IsMember({"huggingface"}))
+    verb->add_option(
+            "--format", options.format,
+            "huggingface: the model, with its adapters merged into it, for transformers; adapter: the adapters "
+            "of lora.rank alone, for peft")
+        ->check(CLI::IsMember({"huggingface", "adapter"}))
         ->capture_default_str();
     verb->add_option("--out", options.out, "Folder to make")->required();
-    verb->add_option("--dtype", options.dtype, "float32 or bfloat16; default: bfloat16 where the run computed in it")
+    verb->add_option("--dtype", options.dtype, "float32 or bfloat16; default: bfloat16 of a model that computed in it")
         ->check(CLI::IsMember({"float32", "bfloat16"}));
     verb->add_option("--step", options.step, "Of the checkpoint after this step; default: of the newest")
         ->check(CLI::PositiveNumber);

@@ -47,10 +47,10 @@ int setCommand(const SetOptions &options);
 struct ExportOptions
 {
     std::string run;
-    std::string format = "huggingface";
-    std::string out;   ///< the folder to make
-    std::string dtype; ///< "float32", "bfloat16"; "": what the run computed in
-    int64_t step = 0;  ///< of the checkpoint; 0: the newest
+    std::string format = "huggingface"; ///< or "adapter"
+    std::string out;                    ///< the folder to make
+    std::string dtype;                  ///< "float32", "bfloat16"; "": what the run computed in
+    int64_t step = 0;                   ///< of the checkpoint; 0: the newest
 };
 int exportCommand(const ExportOptions &options);
 

@@ -46,6 +46,8 @@ static Result<> writeExport(const fs::path &checkpoint, const fs::path &target, 
 {
     Output errors(STDERR_FILENO);
     pretrained::ExportOptions exporting;
+    if (options.format == "adapter")
+        exporting.format = pretrained::ExportFormat::Adapter;
     if (!options.dtype.empty())
         exporting.type = options.dtype == "bfloat16" ? files::TensorType::Bf16 : files::TensorType::F32;
     exporting.progress = [&](int64_t doneBytes, int64_t totalBytes) {

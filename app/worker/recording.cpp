@@ -42,9 +42,8 @@ static std::vector<std::pair<std::string, std::string>> versions(c10::Device dev
     return rows;
 }
 
-Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run,
-                                                         const shapes::ModelShape &shape, const RunPlace &place,
-                                                         const RankEnvironment &environment,
+Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run, double modelFlopsPerToken,
+                                                         const RunPlace &place, const RankEnvironment &environment,
                                                          const run::DatabasePlace &database, c10::Device device,
                                                          int64_t firstStep, const std::vector<std::string> &commandLine)
 {
@@ -63,7 +62,7 @@ Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedR
     options.command = fmt::format("{}", fmt::join(commandLine, " "));
     options.compute = configuration.precision.compute;
     options.originNs = place.originNs;
-    options.modelFlopsPerToken = shapes::flopsPerToken(shape, configuration.train.sequenceLength);
+    options.modelFlopsPerToken = modelFlopsPerToken;
     options.configurationJson = config::toJson(configuration).dump();
     options.firstStep = firstStep;
     options.meta = versions(device);

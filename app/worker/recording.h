@@ -5,7 +5,6 @@
 #include "app/worker/run_place.h"
 #include "core/config/check.h"
 #include "core/run/database_place.h"
-#include "core/shapes/model_shape.h"
 #include "profiler/collect/recorder.h"
 
 #include <c10/core/Device.h>
@@ -17,9 +16,10 @@ namespace shardscope::worker {
 
 /// Opens attempt-K/rank-N.sqlite, at `database`, and hooks into the allocators. Call before the first tensor and before
 /// the device's context exists: what was there before is not seen.
-Result<std::unique_ptr<collect::Recorder>>
-openRecording(const config::ResolvedRun &run, const shapes::ModelShape &shape, const RunPlace &place,
-              const RankEnvironment &environment, const run::DatabasePlace &database, c10::Device device,
-              int64_t firstStep, const std::vector<std::string> &commandLine);
+Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run, double modelFlopsPerToken,
+                                                         const RunPlace &place, const RankEnvironment &environment,
+                                                         const run::DatabasePlace &database, c10::Device device,
+                                                         int64_t firstStep,
+                                                         const std::vector<std::string> &commandLine);
 
 } // namespace shardscope::worker

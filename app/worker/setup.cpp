@@ -115,8 +115,10 @@ Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &envir
     setup.shape = std::move(model->shape);
     setup.weights = std::move(model->weights);
     setup.warnings = std::move(model->warnings);
-    if (auto plan = shapes::planOf(shapes::unitsOf(setup.shape), setup.run.configuration, environment.worldSize); !plan)
+    const auto plan = shapes::planOf(shapes::unitsOf(setup.shape), setup.run.configuration, environment.worldSize);
+    if (!plan)
         return tl::unexpected(plan.error());
+    setup.flopsPerToken = shapes::flopsPerToken(*plan, setup.shape, setup.run.configuration.train.sequenceLength);
     setup.threads = threadsOf(facts, environment);
     chooseDevice(setup, facts, environment);
     auto options =

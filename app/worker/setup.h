@@ -20,6 +20,7 @@ struct Setup
 {
     config::ResolvedRun run;
     shapes::ModelShape shape;
+    double flopsPerToken = 0;                        ///< of a trained token, forward and backward
     std::optional<pretrained::WeightFolder> weights; ///< that a new run begins with; else fresh ones
     std::vector<std::string> warnings;               ///< of the model's folder, for the log
     std::optional<data::Dataset> dataset;

@@ -128,8 +128,8 @@ Result<> RankRun::openDevice()
     m_database = run::DatabasePlace::choose(m_place->folder.rankDatabase(m_place->attempt, m_environment.rank));
     if (!m_database->note().empty())
         spdlog::info("{}", m_database->note());
-    auto recorder = openRecording(m_setup.run, m_setup.shape, *m_place, m_environment, *m_database, m_setup.device,
-                                  firstStep, m_arguments.commandLine);
+    auto recorder = openRecording(m_setup.run, m_setup.flopsPerToken, *m_place, m_environment, *m_database,
+                                  m_setup.device, firstStep, m_arguments.commandLine);
     if (!recorder)
         return tl::unexpected(recorder.error());
     m_recorder = std::move(*recorder);
@@ -163,7 +163,7 @@ train::JobIdentity RankRun::identity() const
     identity.data.fingerprint = fmt::format("{}:{}", fingerprint.sizeBytes, fingerprint.xxh3);
     identity.data.sequenceLength = configuration.train.sequenceLength;
     identity.data.validation = configuration.data.validation;
-    identity.shape = pretrained::shapeNumbers(m_setup.shape);
+    identity.shape = pretrained::shapeNumbers(m_setup.shape, configuration);
     return identity;
 }
 

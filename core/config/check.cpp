@@ -37,6 +37,7 @@ private:
     void deriveBatches();
     void deriveMicroBatches(int64_t sequencesOfRank);
     void checkOptimizer();
+    void checkLora();
     void checkGroups();
     void chooseDevice();
     void chooseDevicesOfRanks();
@@ -71,6 +72,7 @@ CheckResult Checker::check()
     checkModel();
     deriveBatches();
     checkOptimizer();
+    checkLora();
     checkGroups();
     chooseDevice();
     checkMemory();
@@ -229,6 +231,27 @@ void Checker::checkOptimizer()
     if (optimizer.warmupSteps >= steps)
         note("The learning rate still climbs at the end: optimizer.warmup_steps = {} of train.steps = {}.",
              optimizer.warmupSteps, steps);
+}
+
+/// Whether the targets are there is said where the model is known (shapes::withAdapters()).
+void Checker::checkLora()
+{
+    auto &lora = m_run.configuration.lora;
+    if (isBad("lora.rank") || isBad("lora.alpha"))
+        return;
+    const auto usual = RunConfiguration().lora;
+    if (lora.rank == 0) {
+        const bool meant = lora.alpha != usual.alpha || lora.targets != usual.targets;
+        if (meant)
+            add("lora.rank",
+                "lora.rank = 0 makes no adapters, but lora.{} is given. Set lora.rank to 1 or more (8, say).",
+                lora.alpha != usual.alpha ? "alpha" : "targets");
+        return;
+    }
+    if (lora.targets.empty())
+        add("lora.targets", "lora.targets is empty: name the weights that get an adapter, as block.* or attention.q.");
+    if (lora.alpha == usual.alpha)
+        lora.alpha = static_cast<double>(lora.rank);
 }
 
 /// Groups are of neighbouring ranks and all equally large, so their size divides the number of ranks.

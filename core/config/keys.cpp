@@ -333,6 +333,30 @@ static std::vector<Key> offloadKeys()
     };
 }
 
+static std::vector<Key> loraKeys()
+{
+    return {
+        {.path = "lora.rank",
+         .label = "Rank of LoRA",
+         .help =
+             "Trains low-rank adapters of this rank beside linear weights, which stay as they are, and nothing else; "
+             "0: no adapters, the whole model.",
+         .range = {.minimum = 0, .maximum = 65536},
+         .field = FIELD(lora.rank)},
+        {.path = "lora.alpha",
+         .label = "Alpha of LoRA",
+         .help = "Adapters are multiplied by alpha ÷ rank; auto: by 1.",
+         .range = {.minimum = 0, .maximum = 1e6, .minimumExcluded = true},
+         .automatic = 0,
+         .field = FIELD(lora.alpha)},
+        {.path = "lora.targets",
+         .label = "Targets of LoRA",
+         .help = "Patterns of the linear weights that get an adapter, as attention.q, block.0.ffn.*, head or Hugging "
+                 "Face's q_proj; block.*: all of the blocks.",
+         .field = FIELD(lora.targets)},
+    };
+}
+
 static std::vector<Key> keepingKeys()
 {
     return {
@@ -408,8 +432,8 @@ std::span<const Key> keys()
 {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (std::vector<Key> part :
-             {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), memoryKeys(), offloadKeys(), keepingKeys()})
+        for (std::vector<Key> part : {runKeys(), trainKeys(), optimizerKeys(), parallelKeys(), memoryKeys(),
+                                      offloadKeys(), loraKeys(), keepingKeys()})
             all.insert(all.end(), part.begin(), part.end());
         for (Key &key : all)
             addChoices(key);

@@ -115,6 +115,12 @@ struct RunConfiguration
     } offload;
     struct
     {
+        int64_t rank = 0; ///< of the adapters; 0: none, the model itself is trained
+        double alpha = 0; ///< adapters count alpha ÷ rank; 0: as rank (checkRun() sets it)
+        std::vector<std::string> targets = {"block.*"}; ///< patterns of the linear weights that get one
+    } lora;
+    struct
+    {
         int64_t every = 0; ///< steps; 0: only when asked or interrupted
         int64_t keep = 2;
         CheckpointFormat format = CheckpointFormat::Sharded;

@@ -16,6 +16,7 @@
 #include "core/shapes/unit_plan.h"
 
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -96,8 +97,12 @@ public:
 
     // --- Weights
     /// Normal with std 0.02 (norms: 1), each parameter from a generator of (seed, its ordinal): the same weights at
-    /// every world size and strategy. One unit's parameters at a time exist whole.
+    /// every world size and strategy, and with adapters as without, which initializeAdapters() fills. One unit's
+    /// parameters at a time exist whole.
     void initialize(int64_t seed);
+    /// A uniform within ±1/√in, as PyTorch's kaiming_uniform_(a = √5) and peft have it, each from a generator of (seed,
+    /// its name); B 0: the model is what it is without them.
+    void initializeAdapters(int64_t seed);
     /// Copies one whole parameter in (any float dtype, on any device), the same on all ranks; each keeps its slice.
     Result<> loadParameter(std::string_view name, const at::Tensor &value);
     /// The whole parameter in fp32 on the device, gathered from all ranks. All ranks call it.
@@ -206,6 +211,7 @@ private:
     void ensureMoments();
     UpdateRule updateRule(double learningRate) const;
     void updateBucket(Bucket &bucket, const UpdateRule &rule, const at::Tensor &clip);
+    void fillParameters(const std::function<std::optional<uint64_t>(const shapes::ParameterShape &)> &seedFor);
     void storeParameter(Bucket &bucket, const ParameterPlace &place, const at::Tensor &value);
     void refreshCopies(Bucket &bucket);
 

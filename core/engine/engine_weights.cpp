@@ -5,10 +5,12 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <cmath>
+#include <set>
 
 namespace shardscope::engine {
 
-/// Mixes a seed and a parameter's ordinal so that neighbours share nothing (SplitMix64, Steele et al. 2014).
+/// Mixes a seed and a parameter's number so that neighbours share nothing (SplitMix64, Steele et al. 2014).
 static uint64_t mixSeed(uint64_t seed, uint64_t ordinal)
 {
     uint64_t z = seed + (ordinal + 1) * 0x9E3779B97F4A7C15ULL;
@@ -25,29 +27,71 @@ static at::Generator generatorFor(at::Device device, uint64_t seed)
     return generator;
 }
 
-void Engine::initialize(int64_t seed)
+/// FNV-1a, 64 bits: the same number for a name on every machine.
+static uint64_t numberOf(std::string_view name)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (const char c : name)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    return hash;
+}
+
+static void fillFresh(const at::Tensor &value, const shapes::ParameterShape &shape, uint64_t seed)
+{
+    if (shape.adapter == shapes::AdapterPart::A) {
+        const double bound = 1.0 / std::sqrt(static_cast<double>(shape.sizes[1]));
+        at::Tensor(value).uniform_(-bound, bound, generatorFor(value.device(), seed));
+    } else if (shape.kind == ParameterKind::Norm) {
+        at::Tensor(value).fill_(1.0);
+    } else if (shape.kind == ParameterKind::Bias || shape.adapter == shapes::AdapterPart::B) {
+        at::Tensor(value).zero_();
+    } else {
+        at::Tensor(value).normal_(0.0, shape.initialStd, generatorFor(value.device(), seed));
+    }
+}
+
+/// seedFor: of a parameter's own generator; nothing for a parameter that stays as it is.
+void Engine::fillParameters(const std::function<std::optional<uint64_t>(const shapes::ParameterShape &)> &seedFor)
 {
     const at::NoGradGuard noGrad;
     waitForUpdates();
-    uint64_t ordinal = 0;
     for (const Unit &unit : m_units) {
+        std::set<Bucket *> filled;
         for (size_t parameter = 0; parameter < unit.parameters.size(); ++parameter) {
             const ParameterPlace &place = placeOf(unit.index, parameter);
+            const auto seed = seedFor(place.shape);
+            if (!seed)
+                continue;
             const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, unit.index});
-            at::Tensor value = at::empty(place.shape.sizes, fp32());
-            if (place.shape.kind == ParameterKind::Norm)
-                value.fill_(1.0);
-            else if (place.shape.kind == ParameterKind::Bias)
-                value.zero_();
-            else
-                value.normal_(0.0, place.shape.initialStd,
-                              generatorFor(device(), mixSeed(static_cast<uint64_t>(seed), ordinal)));
-            storeParameter(bucketOf(unit.index, parameter), place, value);
-            ++ordinal;
+            const at::Tensor value = at::empty(place.shape.sizes, fp32());
+            fillFresh(value, place.shape, *seed);
+            Bucket &bucket = bucketOf(unit.index, parameter);
+            storeParameter(bucket, place, value);
+            filled.insert(&bucket);
         }
-        for (const size_t bucket : unit.buckets)
-            refreshCopies(m_buckets[bucket]);
+        for (Bucket *bucket : filled)
+            refreshCopies(*bucket);
     }
+}
+
+void Engine::initialize(int64_t seed)
+{
+    uint64_t ordinal = 0;
+    fillParameters([&](const shapes::ParameterShape &shape) -> std::optional<uint64_t> {
+        if (shape.adapter != shapes::AdapterPart::None)
+            return std::nullopt;
+        return mixSeed(static_cast<uint64_t>(seed), ordinal++);
+    });
+    initializeAdapters(seed);
+}
+
+void Engine::initializeAdapters(int64_t seed)
+{
+    fillParameters([&](const shapes::ParameterShape &shape) -> std::optional<uint64_t> {
+        if (shape.adapter == shapes::AdapterPart::None)
+            return std::nullopt;
+        return mixSeed(static_cast<uint64_t>(seed), numberOf(shape.name));
+    });
 }
 
 void Engine::storeParameter(Bucket &bucket, const ParameterPlace &place, const at::Tensor &value)

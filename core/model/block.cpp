@@ -2,7 +2,6 @@
 #include "core/model/block.h"
 
 #include "core/model/ops.h"
-#include "core/model/weights.h"
 #include "core/model/workspace.h"
 
 #include <ATen/ATen.h>
@@ -30,9 +29,20 @@ private:
     }
 };
 
-at::Tensor Block::parameterOrNone(size_t index) const
+Block::Block(engine::Engine &engine, observe::UnitIndex unit, const shapes::BlockParameters &parameters,
+             Attention attention, double adapterScale)
+    : m_engine(engine)
+    , m_unit(unit)
+    , m_at(parameters)
+    , m_adapters(engine, unit, adapterScale)
+    , m_ofAttention(parameters.ofAttention())
+    , m_ofFeedForward(parameters.ofFeedForward())
+    , m_attention(attention)
 {
-    return index == Parameters::kAbsent ? at::Tensor() : m_engine.parameter(m_unit, index);
+    for (std::vector<size_t> *part : {&m_ofAttention, &m_ofFeedForward}) {
+        const std::vector<size_t> adapters = m_adapters.of(*part);
+        part->insert(part->end(), adapters.begin(), adapters.end());
+    }
 }
 
 void BlockSaved::dropRecomputed()
@@ -93,7 +103,7 @@ at::Tensor Block::attentionForward(const Run &run, const at::Tensor &y_MC, Block
     const Workspace work(m_engine, m_unit, run.keepsAll);
     const kernels::QkvLayout layout = run.pass.qkvLayout();
     saved.qkv = work.kept({run.pass.rows(), layout.rowElements()});
-    WeightGroup{m_engine, m_unit, Parameters::q, 3, m_at.qBias}.forward(saved.qkv, y_MC);
+    weights(Parameters::q, 3, m_at.qBias).forward(saved.qkv, y_MC);
     const bool norms = m_at.qNorm != Parameters::kAbsent;
     if (!norms)
         ops::rope(saved.qkv, run.pass.cosine_TH, run.pass.sine_TH, layout);
@@ -108,8 +118,8 @@ at::Tensor Block::attentionForward(const Run &run, const at::Tensor &y_MC, Block
         saved.attention = m_attention.forward(views.q, k, v);
     }
     const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({run.pass.rows(), -1});
-    at::Tensor projected_MC = work.temporary({run.pass.rows(), run.pass.model->hidden});
-    ops::linear(projected_MC, out_MA, m_engine.parameter(m_unit, Parameters::o), parameterOrNone(m_at.oBias));
+    const at::Tensor projected_MC = work.temporary({run.pass.rows(), run.pass.model->hidden});
+    weights(Parameters::o, 1, m_at.oBias).forward(projected_MC, out_MA);
     return projected_MC;
 }
 
@@ -126,13 +136,12 @@ void Block::feedForward(const Run &run, const at::Tensor &y_MC, const at::Tensor
                  m_engine.parameter(m_unit, Parameters::feedForwardNorm), model.normEps);
     const observe::SpanScope span(m_engine.observer(), {"feed_forward", SpanCategory::Compute, run.phase, m_unit});
     saved.gateUp_MF2 = work.kept({rows, 2 * model.ffnHidden});
-    WeightGroup{m_engine, m_unit, Parameters::gate, 2, m_at.gateBias}.forward(saved.gateUp_MF2, y_MC);
+    weights(Parameters::gate, 2, m_at.gateBias).forward(saved.gateUp_MF2, y_MC);
     if (run.phase == Phase::Recompute)
         return;
     const at::Tensor h_MF = work.temporary({rows, model.ffnHidden});
     ops::swiglu(h_MF, saved.gateUp_MF2);
-    ops::linear(attended_MC, h_MF, m_engine.parameter(m_unit, Parameters::down),
-                parameterOrNone(m_at.downBias)); // attended's last use is over
+    weights(Parameters::down, 1, m_at.downBias).forward(attended_MC, h_MF); // attended's last use is over
 }
 
 /// rstd: of the norms, which headNormRopeBackward() wants.
@@ -165,16 +174,15 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
     {
         const at::Tensor dh_MF = work.temporary({pass.rows(), model.ffnHidden});
         const at::Tensor h_MF = work.temporary({pass.rows(), model.ffnHidden});
-        ops::linearBackwardInput(dh_MF, d_MC, m_engine.parameter(m_unit, Parameters::down));
+        const WeightGroup down = weights(Parameters::down, 1, m_at.downBias);
+        down.backwardInput(dh_MF, d_MC);
         ops::swigluBackward(saved.gateUp_MF2, h_MF, dh_MF, saved.gateUp_MF2);
-        ops::linearBackwardWeight(m_engine.gradient(m_unit, Parameters::down), d_MC, h_MF);
-        if (m_at.downBias != Parameters::kAbsent)
-            ops::biasBackward(m_engine.gradient(m_unit, m_at.downBias), d_MC);
+        down.backwardWeight(d_MC, h_MF);
     }
     const at::Tensor &dGateUp_MF2 = saved.gateUp_MF2;
     const at::Tensor y_MC = work.temporary({pass.rows(), model.hidden});
     ops::rmsNorm(y_MC, saved.rstd2_M, {}, saved.middle_MC, {}, norm_C, model.normEps);
-    const WeightGroup gateUp{m_engine, m_unit, Parameters::gate, 2, m_at.gateBias};
+    const WeightGroup gateUp = weights(Parameters::gate, 2, m_at.gateBias);
     gateUp.backwardWeight(dGateUp_MF2, y_MC);
     gateUp.backwardInput(y_MC, dGateUp_MF2); // y's last use is over: it becomes its own gradient
     ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, Parameters::feedForwardNorm), y_MC, saved.middle_MC, norm_C,
@@ -193,18 +201,17 @@ void Block::attentionBackward(const PassShape &pass, const at::Tensor &d_MC, Blo
     const at::Tensor dqkv = work.temporary({pass.rows(), layout.rowElements()});
     {
         const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({pass.rows(), -1});
-        ops::linearBackwardWeight(m_engine.gradient(m_unit, Parameters::o), d_MC, out_MA);
-        if (m_at.oBias != Parameters::kAbsent)
-            ops::biasBackward(m_engine.gradient(m_unit, m_at.oBias), d_MC);
+        const WeightGroup output = weights(Parameters::o, 1, m_at.oBias);
+        output.backwardWeight(d_MC, out_MA);
         const at::Tensor dout_MA = work.temporary(out_MA.sizes());
-        ops::linearBackwardInput(dout_MA, d_MC, m_engine.parameter(m_unit, Parameters::o));
+        output.backwardInput(dout_MA, d_MC);
         qkvBackward(pass, dqkv, dout_MA, saved);
     }
     saved.attention = {};
     saved.qkv.reset();
     const at::Tensor y_MC = work.temporary({pass.rows(), pass.model->hidden});
     ops::rmsNorm(y_MC, saved.rstd1_M, {}, saved.input_MC, {}, norm_C, pass.model->normEps);
-    const WeightGroup qkv{m_engine, m_unit, Parameters::q, 3, m_at.qBias};
+    const WeightGroup qkv = weights(Parameters::q, 3, m_at.qBias);
     qkv.backwardWeight(dqkv, y_MC);
     qkv.backwardInput(y_MC, dqkv);
     ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, Parameters::attentionNorm), y_MC, saved.input_MC, norm_C,

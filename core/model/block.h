@@ -3,8 +3,10 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/model/adapters.h"
 #include "core/model/attention.h"
 #include "core/model/kernels/kernels.h"
+#include "core/model/weights.h"
 #include "core/shapes/model_shape.h"
 
 #include <ATen/core/Tensor.h>
@@ -72,16 +74,9 @@ struct QkvViews;
 class Block
 {
 public:
+    /// adapterScale: of the adapters that the unit may have.
     Block(engine::Engine &engine, observe::UnitIndex unit, const shapes::BlockParameters &parameters,
-          Attention attention)
-        : m_engine(engine)
-        , m_unit(unit)
-        , m_at(parameters)
-        , m_ofAttention(parameters.ofAttention())
-        , m_ofFeedForward(parameters.ofFeedForward())
-        , m_attention(attention)
-    {
-    }
+          Attention attention, double adapterScale);
     observe::UnitIndex unit() const { return m_unit; }
     /// The unit's parameters are acquired. saved is left empty where the pass keeps nothing.
     Stream forward(const PassShape &pass, const Stream &in, Recompute recompute, BlockSaved &saved) const;
@@ -106,11 +101,15 @@ private:
     void attentionBackward(const PassShape &pass, const at::Tensor &d_MC, BlockSaved &saved) const;
     QkvViews normedAndRotated(const PassShape &pass, const at::Tensor &qkv, at::Tensor &rstd) const;
     void qkvBackward(const PassShape &pass, const at::Tensor &dqkv, const at::Tensor &dout_MA, BlockSaved &saved) const;
-    at::Tensor parameterOrNone(size_t index) const;
+    WeightGroup weights(size_t first, size_t count, size_t firstBias) const
+    {
+        return {m_engine, m_unit, first, count, firstBias, &m_adapters};
+    }
 
     engine::Engine &m_engine;
     observe::UnitIndex m_unit;
     shapes::BlockParameters m_at; ///< indices of the unit's parameters
+    Adapters m_adapters;
     std::vector<size_t> m_ofAttention;
     std::vector<size_t> m_ofFeedForward;
     Attention m_attention;

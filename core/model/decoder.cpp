@@ -3,6 +3,7 @@
 
 #include "core/model/ops.h"
 #include "core/model/workspace.h"
+#include "core/shapes/adapters.h"
 
 #include <ATen/ATen.h>
 
@@ -27,14 +28,17 @@ Decoder::Decoder(shapes::ModelShape shape, const config::RunConfiguration &confi
                                                 engine::EngineOptions::from(configuration), communicator, observer))
 {
     const shapes::BlockParameters parameters(m_shape);
+    const double adapterScale = shapes::adapterScale(configuration);
     m_embedding = 0;
     m_headUnit = static_cast<observe::UnitIndex>(m_engine->unitCount() - 1);
     for (observe::UnitIndex unit = m_embedding + 1; unit < m_headUnit; ++unit)
         m_blocks.emplace_back(*m_engine, unit, parameters,
                               Attention(m_engine->device(), m_engine->computeType(), m_shape.headSize,
-                                        m_shape.windowOf(unit - m_embedding - 1)));
-    m_head = m_shape.tiedEmbeddings ? std::make_unique<Head>(*m_engine, m_headUnit, m_embedding, kEmbeddingWeight)
-                                    : std::make_unique<Head>(*m_engine, m_headUnit, m_headUnit, kHeadWeight);
+                                        m_shape.windowOf(unit - m_embedding - 1)),
+                              adapterScale);
+    const observe::UnitIndex ofWeight = m_shape.tiedEmbeddings ? m_embedding : m_headUnit;
+    m_head = std::make_unique<Head>(*m_engine, m_headUnit, ofWeight,
+                                    m_shape.tiedEmbeddings ? kEmbeddingWeight : kHeadWeight, adapterScale);
 }
 
 Decoder::~Decoder() = default;

@@ -63,8 +63,8 @@ at::Tensor Head::logits(const PassShape &pass, const Stream &in) const
     const at::Tensor rstd_M = work.temporaryFp32({pass.rows()});
     ops::rmsNorm(y_MC, rstd_M, input_MC, in.residual_MC, in.delta_MC, m_engine.parameter(m_unit, kNorm),
                  pass.model->normEps);
-    at::Tensor logits_MV = work.temporary({pass.rows(), pass.model->vocabulary});
-    ops::linear(logits_MV, y_MC, m_engine.parameter(m_weightUnit, m_weightIndex));
+    const at::Tensor logits_MV = work.temporary({pass.rows(), pass.model->vocabulary});
+    m_output.forward(logits_MV, y_MC);
     return logits_MV;
 }
 
@@ -72,13 +72,12 @@ at::Tensor Head::logits(const PassShape &pass, const Stream &in) const
 void Head::runChunk(const at::Tensor &y_MC, const at::Tensor &logits_MV, const at::Tensor &losses_M,
                     const at::Tensor &targets_M, double lossScale, bool backward) const
 {
-    const at::Tensor weight_VC = m_engine.parameter(m_weightUnit, m_weightIndex);
-    ops::linear(logits_MV, y_MC, weight_VC);
+    m_output.forward(logits_MV, y_MC);
     if (!backward)
         return ops::crossEntropyLoss(logits_MV, losses_M, targets_M);
     ops::crossEntropy(logits_MV, losses_M, targets_M, lossScale);
-    ops::linearBackwardWeight(m_engine.gradient(m_weightUnit, m_weightIndex), logits_MV, y_MC);
-    ops::linearBackwardInput(y_MC, logits_MV, weight_VC);
+    m_output.backwardWeight(logits_MV, y_MC);
+    m_output.backwardInput(y_MC, logits_MV);
 }
 
 } // namespace shardscope::model

@@ -12,13 +12,17 @@ class Head
 {
 public:
     /// The output weight is parameter `index` of `weightUnit`: the head's own, or the embedding's where tied.
-    Head(engine::Engine &engine, observe::UnitIndex unit, observe::UnitIndex weightUnit, size_t weightIndex)
+    /// adapterScale: of the adapter that it may have.
+    Head(engine::Engine &engine, observe::UnitIndex unit, observe::UnitIndex weightUnit, size_t weightIndex,
+         double adapterScale)
         : m_engine(engine)
         , m_unit(unit)
-        , m_weightUnit(weightUnit)
-        , m_weightIndex(weightIndex)
+        , m_adapters(engine, weightUnit, adapterScale)
+        , m_output{engine, weightUnit, weightIndex, 1, WeightGroup::kAbsent, &m_adapters}
     {
     }
+    Head(const Head &) = delete;
+    Head &operator=(const Head &) = delete;
     struct Result
     {
         at::Tensor loss; ///< fp64 scalar: scale × Σ of the tokens' losses
@@ -37,8 +41,8 @@ private:
 
     engine::Engine &m_engine;
     observe::UnitIndex m_unit;
-    observe::UnitIndex m_weightUnit;
-    size_t m_weightIndex;
+    Adapters m_adapters;
+    WeightGroup m_output;
 };
 
 } // namespace shardscope::model

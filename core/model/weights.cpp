@@ -34,7 +34,25 @@ at::Tensor WeightGroup::allBiases() const
     return count == 1 ? biases.front() : at::cat(biases);
 }
 
+/// Calls f(weight, its columns) for the weights that have an adapter.
+template <typename F>
+void WeightGroup::forEachAdapter(const at::Tensor &outputs, F f) const
+{
+    if (!adapters || adapters->empty())
+        return;
+    forEachWeight(*this, outputs, [&](size_t i, const at::Tensor &columns) {
+        if (adapters->has(i))
+            f(i, columns);
+    });
+}
+
 void WeightGroup::forward(const at::Tensor &y_MO, const at::Tensor &x_MI) const
+{
+    forwardWeights(y_MO, x_MI);
+    forEachAdapter(y_MO, [&](size_t i, const at::Tensor &columns) { adapters->forward(i, columns, x_MI); });
+}
+
+void WeightGroup::forwardWeights(const at::Tensor &y_MO, const at::Tensor &x_MI) const
 {
     const at::Tensor whole = engine.fusedParameter(unit, first, count);
     if (whole.defined())
@@ -46,6 +64,12 @@ void WeightGroup::forward(const at::Tensor &y_MO, const at::Tensor &x_MI) const
 
 void WeightGroup::backwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO) const
 {
+    backwardThroughWeights(dx_MI, dy_MO);
+    forEachAdapter(dy_MO, [&](size_t i, const at::Tensor &columns) { adapters->backwardInput(i, dx_MI, columns); });
+}
+
+void WeightGroup::backwardThroughWeights(const at::Tensor &dx_MI, const at::Tensor &dy_MO) const
+{
     const at::Tensor whole = engine.fusedParameter(unit, first, count);
     if (whole.defined())
         return ops::linearBackwardInput(dx_MI, dy_MO, whole);
@@ -56,6 +80,7 @@ void WeightGroup::backwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO
 
 void WeightGroup::backwardWeight(const at::Tensor &dy_MO, const at::Tensor &x_MI) const
 {
+    forEachAdapter(dy_MO, [&](size_t i, const at::Tensor &columns) { adapters->backwardWeight(i, columns, x_MI); });
     if (firstBias != kAbsent) {
         forEachWeight(*this, dy_MO, [&](size_t i, const at::Tensor &columns) {
             ops::biasBackward(engine.gradient(unit, firstBias + i - first), columns);

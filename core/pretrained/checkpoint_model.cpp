@@ -2,6 +2,7 @@
 #include "core/pretrained/checkpoint_model.h"
 
 #include "core/config/configuration_file.h"
+#include "core/shapes/adapters.h"
 #include "core/shapes/hf_config.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 namespace shardscope::pretrained {
 
-files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape)
+files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape, const config::RunConfiguration &configuration)
 {
     const auto number = [](int64_t value) { return static_cast<double>(value); };
     const shapes::RopeScaling &rope = shape.ropeScaling;
@@ -39,6 +40,10 @@ files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape)
     for (int64_t layer = 0; layer < shape.layers; ++layer) {
         if (shape.windowOf(layer) != 0)
             numbers["window." + std::to_string(layer)] = number(shape.windowOf(layer));
+    }
+    if (configuration.lora.rank > 0) {
+        numbers["lora_rank"] = number(configuration.lora.rank);
+        numbers["lora_alpha"] = shapes::adapterAlpha(configuration);
     }
     return numbers;
 }
@@ -80,7 +85,7 @@ Result<CheckpointModel> modelOf(const files::Manifest &manifest, const std::file
     if (!shape)
         return fail("The model of {} can't be read any more: {}", checkpoint.string(), shape.error().text);
     shape->tiedEmbeddings = isTied(manifest);
-    const auto differences = files::modelDifferences(manifest.shape, shapeNumbers(*shape));
+    const auto differences = files::modelDifferences(manifest.shape, shapeNumbers(*shape, *configuration));
     if (!differences.empty())
         return fail("{} is of another model than {} is by now: {}.{}", checkpoint.string(),
                     configuration->model.path.empty() ? configuration->model.preset : configuration->model.path,

@@ -12,7 +12,8 @@ namespace shardscope::pretrained {
 
 /// All numbers that make a model of its tensors: two models whose tensors have the same shapes may differ in these. The
 /// vocabulary's and the layers' numbers are in the tensors too, but say it in fewer words.
-files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape);
+/// Adapters count in: another alpha would make another model of them.
+files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape, const config::RunConfiguration &configuration);
 
 struct CheckpointModel
 {

@@ -9,9 +9,15 @@
 
 namespace shardscope::pretrained {
 
+enum class ExportFormat {
+    HuggingFace, ///< the whole model, adapters merged into it: what transformers opens
+    Adapter      ///< a run's LoRA adapters alone: what peft opens
+};
+
 struct ExportOptions
 {
-    /// Of the stored weights: F32 or BF16; nothing: BF16 where the run computed in it, else F32.
+    ExportFormat format = ExportFormat::HuggingFace;
+    /// Of the stored weights: F32 or BF16; nothing: of a model BF16 where the run computed in it, else F32.
     std::optional<files::TensorType> type;
     /// Told after each parameter; false breaks off. May be empty.
     std::function<bool(int64_t doneBytes, int64_t totalBytes)> progress;
@@ -20,9 +26,10 @@ struct ExportOptions
 /// What is exported becomes a new folder in one that is there. Says what stands in the way.
 Result<> checkExportTarget(const std::filesystem::path &target);
 
-/// Writes the weights of a checkpoint (in either format, of any number of ranks) as a Hugging Face folder, piece by
-/// piece: memory for one. The folder must not exist; it appears when it is whole. A message, and nothing left behind,
-/// where the checkpoint is damaged, its model's folder is gone or the disk is full.
+/// Writes the weights of a checkpoint (in either format, of any number of ranks) for other programs, piece by piece:
+/// memory for one, and for one adapter. The folder must not exist; it appears when it is whole. A message, and nothing
+/// left behind, where the checkpoint is damaged or has no adapters to write, its model's folder is gone or the disk is
+/// full.
 Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::filesystem::path &target,
                           const ExportOptions &options);
 

@@ -50,14 +50,20 @@ struct ModelShape
 
 using shardscope::ParameterKind;
 
+/// A part of a low-rank adapter of a linear weight W (Hu et al., arXiv 2106.09685), with s = alpha ÷ rank:
+/// y = x·Wᵀ + s·(x·Aᵀ)·Bᵀ
+enum class AdapterPart { None, A, B };
+
 /// One parameter, as its model's author names and shapes it ([out, in] for a linear weight).
 struct ParameterShape
 {
     std::string name; ///< "block.3.attention.q.weight"
     std::vector<int64_t> sizes;
     ParameterKind kind = ParameterKind::Linear;
-    /// Fresh values: norms 1, biases 0, matrices normal with this spread.
+    /// Fresh values: norms 1, biases 0, matrices normal with this spread; of adapters A uniform within ±1/√in, B 0.
     double initialStd = 0.02;
+    AdapterPart adapter = AdapterPart::None;
+    size_t adapts = 0; ///< an adapter's: the index of W in the unit
     int64_t elements() const;
 };
 

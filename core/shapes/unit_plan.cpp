@@ -2,6 +2,7 @@
 #include "core/shapes/unit_plan.h"
 
 #include "core/config/registry.h"
+#include "core/shapes/adapters.h"
 
 #include <algorithm>
 #include <fnmatch.h>
@@ -119,11 +120,25 @@ std::string labelOf(const UnitRule &rule, const std::string &unit)
     return label.empty() ? "apart" : label;
 }
 
-/// Cuts a unit's parameters into buckets: one for each set of rules that are about a part of the unit.
+/// "block.3", "block.3/norm" of what a rule sets apart; of adapters "block.3/lora" and "block.3/lora.norm".
+std::string bucketName(const std::string &unit, bool adapters, const UnitRule *rule)
+{
+    std::string label = rule ? labelOf(*rule, unit) : "";
+    if (!adapters)
+        return rule ? unit + "/" + label : unit;
+    // "attention.q.lora_b" of a rule for "*.attention.q.lora_b.*" says it once more.
+    if (const size_t own = label.find("lora_"); own != std::string::npos)
+        label.resize(own == 0 ? 0 : own - 1);
+    return unit + "/lora" + (label.empty() ? "" : "." + label);
+}
+
+/// Cuts a unit's parameters into buckets: one for each set of rules that are about a part of the unit, and adapters
+/// apart from all else, which is frozen.
 void formBuckets(UnitPlan &unit, const std::vector<UnitRule> &rules)
 {
     const std::vector<ParameterShape> &parameters = unit.shape.parameters;
-    std::map<std::vector<size_t>, std::vector<size_t>> groups; // rules → parameters; no rules come first
+    // Adapters or not, and rules → parameters; what no rule sets apart comes first.
+    std::map<std::pair<bool, std::vector<size_t>>, std::vector<size_t>> groups;
     for (size_t index = 0; index < parameters.size(); ++index) {
         std::vector<size_t> parting;
         for (size_t r = 0; r < rules.size(); ++r) {
@@ -131,27 +146,26 @@ void formBuckets(UnitPlan &unit, const std::vector<UnitRule> &rules)
             if (isApart && matches(rules[r], parameters[index]))
                 parting.push_back(r);
         }
-        groups[parting].push_back(index);
+        groups[{parameters[index].adapter != AdapterPart::None, parting}].push_back(index);
     }
     std::map<std::string, int> used;
-    for (auto &[parting, indices] : groups) {
+    for (auto &[key, indices] : groups) {
+        const auto &[adapters, parting] = key;
         BucketPlan bucket;
-        bucket.name = unit.shape.name;
-        if (!parting.empty()) {
-            bucket.name += "/" + labelOf(rules[parting.back()], unit.shape.name);
-            if (const int before = used[bucket.name]++; before > 0)
-                bucket.name += fmt::format(".{}", before + 1);
-        }
+        bucket.name = bucketName(unit.shape.name, adapters, parting.empty() ? nullptr : &rules[parting.back()]);
+        if (const int before = used[bucket.name]++; before > 0)
+            bucket.name += fmt::format(".{}", before + 1);
         bucket.parameters = std::move(indices);
         unit.buckets.push_back(std::move(bucket));
     }
 }
 
 /// Everything of a bucket that is fixed for the run.
-void fixBucket(BucketPlan &bucket, const UnitPlan &unit, const std::vector<UnitRule> &rules)
+void fixBucket(BucketPlan &bucket, const UnitPlan &unit, const RunConfiguration &configuration)
 {
     const ParameterShape &first = unit.shape.parameters[bucket.parameters.front()];
-    for (const UnitRule &rule : rules) {
+    bucket.frozen = configuration.lora.rank > 0 && first.adapter == AdapterPart::None;
+    for (const UnitRule &rule : configuration.units) {
         if (!matches(rule, first))
             continue;
         bucket.frozen = rule.frozen.value_or(bucket.frozen);
@@ -251,19 +265,39 @@ Result<> settle(ModelPlan &plan, const RunConfiguration &configuration)
 
 Result<ModelPlan> planOf(const std::vector<UnitShape> &units, const RunConfiguration &configuration, int64_t worldSize)
 {
+    auto shapes = withAdapters(units, configuration);
+    if (!shapes)
+        return tl::unexpected(shapes.error());
     ModelPlan plan;
     plan.worldSize = worldSize;
-    for (const UnitShape &shape : units) {
+    for (UnitShape &shape : *shapes) {
         UnitPlan unit;
-        unit.shape = shape;
+        unit.shape = std::move(shape);
         formBuckets(unit, configuration.units);
         for (BucketPlan &bucket : unit.buckets)
-            fixBucket(bucket, unit, configuration.units);
+            fixBucket(bucket, unit, configuration);
         plan.units.push_back(std::move(unit));
     }
     if (auto settled = settle(plan, configuration); !settled)
         return tl::unexpected(settled.error());
     return plan;
+}
+
+double flopsPerToken(const ModelPlan &plan, const ModelShape &shape, int64_t sequenceLength)
+{
+    double flops = flopsPerToken(shape, sequenceLength);
+    for (const UnitPlan &unit : plan.units) {
+        for (const BucketPlan &bucket : unit.buckets) {
+            for (const size_t index : bucket.parameters) {
+                const ParameterShape &parameter = unit.shape.parameters[index];
+                const bool isLookedUp = parameter.kind == ParameterKind::Embedding && !shape.tiedEmbeddings;
+                const auto elements = static_cast<double>(parameter.elements());
+                flops += parameter.adapter != AdapterPart::None ? 6 * elements : 0;
+                flops -= bucket.frozen && !isLookedUp ? 2 * elements : 0;
+            }
+        }
+    }
+    return flops;
 }
 
 Result<ModelPlan> replanned(const ModelPlan &plan, const RunConfiguration &configuration)

@@ -73,14 +73,19 @@ struct ModelPlan
     std::vector<UnitPlan> units;
 };
 
-/// The plan of a run at its start. A message for each rule that matches nothing, or that asks of a part of a unit what
-/// only a whole unit can do (recompute, activation_offload, prefetch).
+/// The plan of a run at its start, with the adapters that it asks for (withAdapters()); beside them nothing is trained
+/// but what a rule's frozen = false says. A message for each rule that matches nothing, or that asks of a part of a
+/// unit what only a whole unit can do (recompute, activation_offload, prefetch).
 Result<ModelPlan> planOf(const std::vector<UnitShape> &units, const config::RunConfiguration &configuration,
                          int64_t worldSize);
 
 /// The same units and buckets with the settings of another configuration, whose first rules are those of the start. A
 /// message where a rule covers a bucket in part.
 Result<ModelPlan> replanned(const ModelPlan &plan, const config::RunConfiguration &configuration);
+
+/// Floating-point operations a trained token costs: flopsPerToken() of the shape, without the weights' gradients of
+/// what is frozen, and with 6 for each parameter of an adapter.
+double flopsPerToken(const ModelPlan &plan, const ModelShape &shape, int64_t sequenceLength);
 
 /// Whether a rule is about a parameter.
 bool matches(const config::UnitRule &rule, const ParameterShape &parameter);

@@ -44,7 +44,9 @@ void Trainer::start()
 
 Result<> Trainer::startFrom(const pretrained::WeightFolder &folder)
 {
-    return model::loadWeights(m_job.decoder.engine(), folder);
+    engine::Engine &engine = m_job.decoder.engine();
+    engine.initializeAdapters(m_job.configuration.train.seed);
+    return model::loadWeights(engine, folder);
 }
 
 Result<> Trainer::resume(const std::filesystem::path &checkpoint)

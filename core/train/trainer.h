@@ -62,7 +62,7 @@ public:
 
     /// New weights from the seed.
     void start();
-    /// The weights of a Hugging Face folder.
+    /// The weights of a Hugging Face folder; adapters from the seed.
     Result<> startFrom(const pretrained::WeightFolder &folder);
     /// The state of a checkpoint.
     Result<> resume(const std::filesystem::path &checkpoint);

@@ -114,7 +114,7 @@ TEST_F(ModelFolder, exportRefusesWhatItCanNotDo)
         EXPECT_THAT(refused.errors, HasSubstr(message));
     };
     const std::string out = (cli.folder() / "out").string();
-    expectRefused({"--out", out}, "There is no run \"b\"");
+    expectRefused({"--out", out}, "There is no run named b");
     // The model is trained from scratch where its folder has a config.json alone.
     const test::Finished finished = train("b", model(), {"--data", text().string(), "--set", "checkpoint.every=0"});
     ASSERT_EQ(finished.exitCode, 0) << finished.errors;
@@ -149,4 +149,32 @@ TEST_F(ModelFolder, opensInTransformers)
         ASSERT_EQ(exported.exitCode, 0) << exported.errors;
     }
     peer.expectSameLogits("check", cases);
+}
+
+TEST_F(ModelFolder, adaptersOfItOpenInTransformersMergedAndAlone)
+{
+    if (!test::TransformersPeer::isInstalled())
+        GTEST_SKIP() << test::TransformersPeer::kMissing;
+    const fs::path folder = cli.folder() / "models";
+    fs::create_directory(folder);
+    const test::TransformersPeer peer(folder);
+    const std::vector<std::string> cases = {"qwen2"};
+    ASSERT_EQ(peer.run("make", cases), cases);
+    const fs::path place = folder / "qwen2";
+    const test::Finished finished =
+        train("a", place / "model",
+              {"--ranks", "2", "--data", tokens().string(), "--set", "lora.rank=4", "--set",
+               "lora.targets=q_proj,model.layers.1.mlp.*", "--set", "lora.alpha=10", "--set",
+               "optimizer.learning_rate=0.3", "--set", "optimizer.warmup_steps=0"});
+    ASSERT_EQ(finished.exitCode, 0) << finished.errors;
+    for (const auto &[format, name] : {std::pair{"huggingface", "export"}, {"adapter", "adapter"}}) {
+        const test::Finished exported = cli.run({"export", "a", "--format", format, "--out", (place / name).string()});
+        ASSERT_EQ(exported.exitCode, 0) << exported.errors;
+    }
+    peer.expectSameLogits("adapt", cases);
+    const test::Finished refused =
+        train("b", place / "model",
+              {"--data", tokens().string(), "--set", "lora.rank=4", "--set", "lora.targets=atention.q"});
+    EXPECT_EQ(refused.exitCode, 2);
+    EXPECT_THAT(refused.errors, HasSubstr("Did you mean attention.q?"));
 }

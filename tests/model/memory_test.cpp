@@ -98,6 +98,36 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Memory,
                                     std::string(toText(info.param.optimizer));
                          });
 
+TEST_F(Memory, ofAdaptersAndAFrozenBase)
+{
+    at::set_num_threads(1);
+    TagObserver observer;
+    observer.setMemoryTag({});
+    const shapes::ModelShape shape = test::smallShape(false, false, false);
+    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
+    auto communicator = engine::Communicator::create({}, observer);
+    for (const Strategy strategy : {Strategy::Full, Strategy::GradOp, Strategy::None}) {
+        allocator().forgetHighest();
+        const int64_t before = allocator().liveBytes(MemoryCategory::Parameters);
+        config::RunConfiguration configuration;
+        configuration.parallel.strategy = strategy;
+        configuration.precision.compute = Precision::Bf16;
+        configuration.lora.rank = 4;
+        model::Decoder decoder(shape, configuration, **communicator, observer);
+        decoder.engine().initialize(1);
+        step(decoder, tokens, tokens);
+        int64_t base = 0;
+        int64_t adapters = 0;
+        for (const engine::Bucket &bucket : decoder.engine().buckets())
+            (bucket.frozen ? base : adapters) += bucket.layout.paddedElements;
+        const int64_t masterBytes = strategy == Strategy::None ? 6 : 4;
+        EXPECT_EQ(allocator().liveBytes(MemoryCategory::Parameters) - before, 2 * base + masterBytes * adapters);
+        EXPECT_EQ(allocator().liveBytes(MemoryCategory::Optimizer), 8 * adapters);
+        EXPECT_EQ(allocator().highestBytes(MemoryCategory::Gradients), 4 * adapters);
+        EXPECT_LT(8 * adapters, base);
+    }
+}
+
 TEST_F(Memory, ofARankIsItsShareOfTheWhole)
 {
     // The tag is one for the process, so with two ranks in it only totals say something: all that lives at rest.

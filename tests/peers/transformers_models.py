@@ -3,16 +3,20 @@
 """Small random models of Hugging Face's own classes, and their logits, for a test.
 
     transformers_models.py make FOLDER [CASE...]     FOLDER/<case>/model with config.json and safetensors, tokens and logits beside it
+    transformers_models.py adapt FOLDER [CASE...]    puts FOLDER/<case>/adapter, which we wrote, on FOLDER/<case>/model as peft does, and
+                                                     compares its logits with those of FOLDER/<case>/export, where it is merged
     transformers_models.py check FOLDER [CASE...]    opens FOLDER/<case>/export, which we wrote, and compares its logits with the first
 
-check prints one line a case: its name and the largest difference of a logit, or what transformers found missing. Weights,
+check and adapt print one line a case: its name and the largest difference of a logit, or what transformers found missing. Weights,
 biases and norms are all drawn at random, so that none can be left out unnoticed.
 """
+import json
 import os
 import sys
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import torch
+from safetensors.torch import load_file
 from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config,
                           Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
 
@@ -87,5 +91,38 @@ def check(folder, cases):
         print(case, wrong if wrong else error, flush=True)
 
 
+def opened(folder, case, name):
+    return AutoModelForCausalLM.from_pretrained(os.path.join(folder, case, name), dtype=torch.float32, attn_implementation="eager")
+
+
+def put_on(model, adapter):
+    """peft's LoraConfig and names of tensors (peft/tuners/lora, peft/utils/save_and_load.py)."""
+    with open(os.path.join(adapter, "adapter_config.json")) as file:
+        config = json.load(file)
+    tensors = load_file(os.path.join(adapter, "adapter_model.safetensors"))
+    targets = config["target_modules"]
+    for name, module in model.named_modules():
+        if any(name == target or name.endswith("." + target) for target in targets):
+            a = tensors.pop(f"base_model.model.{name}.lora_A.weight")
+            b = tensors.pop(f"base_model.model.{name}.lora_B.weight")
+            assert a.shape[0] == b.shape[1] == config["r"]
+            module.weight.data += config["lora_alpha"] / config["r"] * (b @ a)
+    return tensors
+
+
+def adapt(folder, cases):
+    for case in cases:
+        tokens = torch.from_file(os.path.join(folder, case, "tokens"), dtype=torch.int64, size=SEQUENCES * TOKENS)
+        tokens = tokens.view(SEQUENCES, TOKENS)
+        model, merged = opened(folder, case, "model"), opened(folder, case, "export")
+        before = logits_of(model, tokens)
+        left = put_on(model, os.path.join(folder, case, "adapter"))
+        logits = logits_of(model, tokens)
+        if left or (logits - before).abs().max() < 1e-2:
+            print(case, f"not used: {list(left)}" if left else "the adapter changes nothing")
+        else:
+            print(case, (logits - logits_of(merged, tokens)).abs().max().item(), flush=True)
+
+
 if __name__ == "__main__":
-    {"make": make, "check": check}[sys.argv[1]](sys.argv[2], sys.argv[3:] or list(CASES))
+    {"make": make, "check": check, "adapt": adapt}[sys.argv[1]](sys.argv[2], sys.argv[3:] or list(CASES))

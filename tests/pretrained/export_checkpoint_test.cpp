@@ -86,7 +86,7 @@ std::filesystem::path ExportCheckpoint::write(const char *precision, CheckpointF
     manifest.worldSize = 2;
     manifest.createdNs = 1;
     manifest.model = "example";
-    manifest.shape = shapeNumbers(m_shape);
+    manifest.shape = shapeNumbers(m_shape, {});
     manifest.optimizer = "sgd";
     manifest.data = {0, 1, 0, "f", 8, 0};
     manifest.configurationJson = nlohmann::json{

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/train/training_job.h"
 
+#include "core/config/configuration_file.h"
 #include "core/pretrained/checkpoint_model.h"
 
 #include <ATen/Parallel.h>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -121,9 +123,10 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
         train::RankExchange exchange(store, rank, options.worldSize);
         train::JobIdentity identity;
         identity.model = "tiny";
+        identity.configurationJson = config::toJson(options.configuration).dump();
         identity.data = {0, options.configuration.train.globalBatch, options.configuration.train.seed,
                          dataset.fingerprint().xxh3};
-        identity.shape = pretrained::shapeNumbers(shape());
+        identity.shape = pretrained::shapeNumbers(shape(), options.configuration);
         const auto &checkpoint = options.configuration.checkpoint;
         train::Checkpointer checkpointer(
             files::CheckpointFolder(options.checkpointsOfRank ? options.checkpointsOfRank(rank) : checkpoints()),
@@ -146,6 +149,8 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
             options.beforeResume(decoder);
         if (options.resumeFrom)
             ready = trainer.resume(*options.resumeFrom);
+        else if (options.weights)
+            ready = trainer.startFrom(*options.weights);
         else
             trainer.start();
         if (options.prepare)

@@ -24,7 +24,8 @@ struct Script
 struct JobOptions
 {
     int worldSize = 1;
-    config::RunConfiguration configuration; ///< micro_batch and accumulation are definite
+    config::RunConfiguration configuration;            ///< micro_batch and accumulation are definite
+    const pretrained::WeightFolder *weights = nullptr; ///< to begin with; else fresh ones
     std::optional<std::filesystem::path> resumeFrom;
     Script script;
     std::function<std::filesystem::path(int rank)> checkpointsOfRank; ///< empty: the same folder for all

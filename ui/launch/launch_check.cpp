@@ -4,6 +4,7 @@
 #include "core/data/dataset.h"
 #include "core/pretrained/open_model.h"
 #include "core/run/places.h"
+#include "core/shapes/adapters.h"
 #include "core/shapes/unit_plan.h"
 #include "ui/common/background.h"
 
@@ -31,13 +32,16 @@ LaunchCheck::LaunchCheck(std::vector<config::KnownModel> models, QObject *parent
         });
 }
 
-/// Whether the rules fit the model's parameters.
-static Result<shapes::ModelPlan> planOf(const config::RunConfiguration &configuration)
+/// Whether adapters and rules fit the model's parameters.
+static std::vector<config::Problem> judgeParameters(const shapes::ModelShape &shape,
+                                                    const config::RunConfiguration &configuration)
 {
-    return shapes::presetShape(configuration.model.preset).and_then([&](shapes::ModelShape shape) {
-        shape.tiedEmbeddings = configuration.model.tieEmbeddings;
-        return shapes::planOf(shapes::unitsOf(shape), configuration, configuration.parallel.ranks);
-    });
+    const std::vector<shapes::UnitShape> units = shapes::unitsOf(shape);
+    if (const auto adapted = shapes::withAdapters(units, configuration); !adapted)
+        return {{"lora.targets", adapted.error().text}};
+    if (const auto plan = shapes::planOf(units, configuration, configuration.parallel.ranks); !plan)
+        return {{"unit", plan.error().text}};
+    return {};
 }
 
 std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &configuration, const QString &runFolder,
@@ -54,10 +58,13 @@ std::vector<config::Problem> LaunchCheck::judge(const config::RunConfiguration &
         models.push_back(
             {.name = configuration.model.path, .maxSequence = std::numeric_limits<int64_t>::max(), .isFolder = true});
     config::CheckResult result = config::checkRun(configuration, *m_machine, models);
-    // A model folder's parameters are read elsewhere than in the window's thread: the run itself checks its rules.
+    // A model folder's parameters are read elsewhere than in the window's thread.
     if (result.resolved && configuration.model.path.empty()) {
-        if (const auto fits = planOf(result.resolved->configuration); !fits)
-            result.problems.push_back({"unit", fits.error().text});
+        if (auto shape = shapes::presetShape(configuration.model.preset)) {
+            shape->tiedEmbeddings = configuration.model.tieEmbeddings;
+            for (config::Problem &problem : judgeParameters(*shape, result.resolved->configuration))
+                result.problems.push_back(std::move(problem));
+        }
     }
     if (result.resolved) // what is derived counts where the data are looked at
         m_configuration = result.resolved->configuration;
@@ -95,7 +102,7 @@ static std::vector<config::Problem> lookAtModel(const config::RunConfiguration &
         return {{"model.path", model.error().text}};
     vocabulary = model->shape.vocabulary;
     if (configuration.train.sequenceLength <= model->shape.maxSequence)
-        return {};
+        return judgeParameters(model->shape, configuration);
     return {{"train.sequence_length",
              LaunchCheck::tr("The model takes at most %1 tokens.").arg(model->shape.maxSequence).toStdString()}};
 }
