@@ -59,10 +59,7 @@ ElementRange intersect(const ElementRange &of, const ElementRange &within)
 bool isExempt(const shapes::ParameterShape &parameter, const std::vector<std::string> &noDecay)
 {
     const auto matches = [&](const std::string &rule) {
-        const bool isKind = (rule == "norm" && parameter.kind == shapes::ParameterKind::Norm) ||
-                            (rule == "linear" && parameter.kind == shapes::ParameterKind::Linear) ||
-                            (rule == "embedding" && parameter.kind == shapes::ParameterKind::Embedding);
-        return isKind || fnmatch(rule.c_str(), parameter.name.c_str(), 0) == 0;
+        return rule == toText(parameter.kind) || fnmatch(rule.c_str(), parameter.name.c_str(), 0) == 0;
     };
     return std::ranges::any_of(noDecay, matches);
 }

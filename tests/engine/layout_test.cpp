@@ -53,6 +53,25 @@ TEST(FlatLayout, decayRangesCoverTheBucket)
     EXPECT_FALSE(decayRanges(layout, {"*.k.*", "norm"})[2].decays);
 }
 
+TEST(FlatLayout, everyKindCanBeExemptFromDecay)
+{
+    const ParameterKind kinds[] = {ParameterKind::Embedding, ParameterKind::Linear, ParameterKind::Norm,
+                                   ParameterKind::Bias};
+    shapes::UnitShape unit{"block.0", UnitKind::Block, {}};
+    for (const ParameterKind kind : kinds)
+        unit.parameters.push_back({fmt::format("block.0.{}.weight", unit.parameters.size()), {128}, kind});
+    const BucketLayout layout = layOut(unit, 1);
+    for (const ParameterKind kind : kinds) {
+        for (const DecayRange &range : decayRanges(layout, {std::string(toText(kind))})) {
+            for (const ParameterPlace &place : layout.parameters) {
+                if (intersect(range.range, place.range()).size() > 0) {
+                    EXPECT_EQ(range.decays, place.shape.kind != kind) << toText(kind) << ", " << place.shape.name;
+                }
+            }
+        }
+    }
+}
+
 TEST(FlatLayout, intersectionIsEmptyWhereRangesDoNotMeet)
 {
     EXPECT_EQ(intersect({0, 10}, {5, 20}), (ElementRange{5, 10}));
