@@ -38,7 +38,8 @@ public:
 
     pid_t pid() const { return m_pid; }
     void signal(int number) const;
-    Finished wait(std::chrono::seconds patience = std::chrono::seconds(30));
+    /// Patience is for a machine that is busy with something else: it costs nothing where all is well.
+    Finished wait(std::chrono::seconds patience = std::chrono::seconds(120));
     std::string outputSoFar() const;
 
 private:
@@ -51,7 +52,7 @@ private:
 std::filesystem::path binFolder();
 
 /// Waits until the condition holds; false after `patience`.
-bool eventually(const std::function<bool()> &condition, std::chrono::seconds patience = std::chrono::seconds(20));
+bool eventually(const std::function<bool()> &condition, std::chrono::seconds patience = std::chrono::seconds(60));
 
 /// A home of its own for shardscope-cli, with odd characters in its path.
 class CommandLine
@@ -73,7 +74,7 @@ public:
     }
     /// The status of a run, once it satisfies the condition; the last one seen after the patience is over.
     run::RunStatus waitFor(const std::string &name, const std::function<bool(const run::RunStatus &)> &condition,
-                           std::chrono::seconds patience = std::chrono::seconds(30)) const;
+                           std::chrono::seconds patience = std::chrono::seconds(60)) const;
 
 private:
     TemporaryFolder m_temporary;

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 using namespace shardscope;
-using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 

@@ -59,12 +59,12 @@ TEST(ControlClient, keepsEventsThatComeBeforeTheReply)
                                      "\n");
     auto client = ControlClient::connect(path);
     ASSERT_TRUE(client) << client.error().text;
-    const auto result = client->request(RequestKind::Pause, 5s);
+    const auto result = client->request(RequestKind::Pause, 60s);
     ASSERT_TRUE(result) << result.error().text;
     EXPECT_EQ((*result)["step"], 2);
-    EXPECT_EQ(client->nextEvent(5s).value()->name, "step");
-    EXPECT_EQ(client->nextEvent(5s).value()->name, "state");
-    EXPECT_THAT(client->nextEvent(5s).error().text, HasSubstr("ended"));
+    EXPECT_EQ(client->nextEvent(60s).value()->name, "step");
+    EXPECT_EQ(client->nextEvent(60s).value()->name, "state");
+    EXPECT_THAT(client->nextEvent(60s).error().text, HasSubstr("ended"));
 }
 
 TEST(ControlClient, hasTheSupervisorsReasonWhereItRefuses)
@@ -74,7 +74,7 @@ TEST(ControlClient, hasTheSupervisorsReasonWhereItRefuses)
     const OneAnswer server(path, toLine(Reply{1, false, "The run is stopping.", {}}) + "\n");
     auto client = ControlClient::connect(path);
     ASSERT_TRUE(client);
-    EXPECT_EQ(client->request(RequestKind::Pause, 5s).error().text, "The run is stopping.");
+    EXPECT_EQ(client->request(RequestKind::Pause, 60s).error().text, "The run is stopping.");
 }
 
 TEST(ControlClient, saysThatTheSupervisorEndedWithoutAReply)
@@ -84,7 +84,7 @@ TEST(ControlClient, saysThatTheSupervisorEndedWithoutAReply)
     const OneAnswer server(path, "");
     auto client = ControlClient::connect(path);
     ASSERT_TRUE(client);
-    EXPECT_THAT(client->request(RequestKind::Pause, 5s).error().text, HasSubstr("ended"));
+    EXPECT_THAT(client->request(RequestKind::Pause, 60s).error().text, HasSubstr("ended"));
 }
 
 TEST(ControlClient, saysWhyARunCannotBeReached)
