@@ -22,8 +22,14 @@ static std::string stepOf(const RunStatus &status)
 std::string stepLine(const RunStatus &status)
 {
     std::string line = "step " + stepOf(status);
+    if (status.stepState && *status.stepState != StepState::Ok)
+        line += fmt::format("  {}", toText(*status.stepState));
     if (status.loss)
         line += fmt::format("  loss {:.4f}", *status.loss);
+    if (status.lossScale)
+        line += fmt::format("  scale {:g}", *status.lossScale);
+    if (status.skippedSteps > 0)
+        line += fmt::format("  {} skipped", status.skippedSteps);
     if (status.validationLoss)
         line += fmt::format("  validation {:.4f}", *status.validationLoss);
     if (status.tokensPerSecond)

@@ -38,6 +38,7 @@ private:
     void deriveMicroBatches(int64_t sequencesOfRank);
     void checkOptimizer();
     void checkLora();
+    void checkPrecision();
     void checkGroups();
     void chooseDevice();
     void chooseDevicesOfRanks();
@@ -75,6 +76,7 @@ CheckResult Checker::check()
     checkLora();
     checkGroups();
     chooseDevice();
+    checkPrecision();
     checkMemory();
     checkOffload();
     const auto &c = m_run.configuration;
@@ -252,6 +254,28 @@ void Checker::checkLora()
         add("lora.targets", "lora.targets is empty: name the weights that get an adapter, as block.* or attention.q.");
     if (lora.alpha == usual.alpha)
         lora.alpha = static_cast<double>(lora.rank);
+}
+
+void Checker::checkPrecision()
+{
+    const auto &precision = m_run.configuration.precision;
+    const auto &optimizer = m_run.configuration.optimizer;
+    // Half of bf16's last place is 1/512 to 1/256 of a value: what changes by less stays as it is.
+    if (precision.moments == Precision::Bf16 && optimizer.kind == OptimizerKind::AdamW && optimizer.betas.size() == 2 &&
+        optimizer.betas[1] > 1.0 - 1.0 / 256)
+        note("precision.moments = bf16 rounds to 8 bits: with optimizer.betas[1] = {} the second moment falls by less "
+             "than that in a step, so that it may never fall. Use 0.99 or less, or fp32.",
+             optimizer.betas[1]);
+    if (precision.compute == Precision::Fp16) {
+        if (m_run.device == DeviceKind::Cpu && !isBad("parallel.device"))
+            note("The processor computes in fp16 by way of fp32: right results, but slower than fp32.");
+        return;
+    }
+    for (const Key &key : keys()) {
+        if (key.path.starts_with("precision.scaler.") && valueOf(m_run.configuration, key) != defaultOf(key))
+            add(key.path, "{} is for precision.compute = fp16: {} has fp32's range and needs no loss scale.", key.path,
+                toText(precision.compute));
+    }
 }
 
 /// Groups are of neighbouring ranks and all equally large, so their size divides the number of ranks.

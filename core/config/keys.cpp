@@ -184,8 +184,45 @@ static std::vector<Key> optimizerKeys()
          .field = FIELD(optimizer.clipNorm)},
         {.path = "precision.compute",
          .label = "Precision",
-         .help = "Number format of forward and backward; masters and moments are fp32.",
+         .help = "Number format of forward and backward; masters are fp32. fp16 trains with a loss scale.",
          .field = FIELD(precision.compute)},
+        {.path = "precision.reduce",
+         .label = "Gradients travel in",
+         .help = "Number format in which ranks send each other gradients; they are added in fp32. bf16 sends half the "
+                 "bytes.",
+         .choices = {"fp32", "bf16"},
+         .field = FIELD(precision.reduce)},
+        {.path = "precision.moments",
+         .label = "Moments",
+         .help =
+             "Number format in which the optimizer keeps its moments; updates are computed in fp32. bf16 needs half "
+             "the memory.",
+         .choices = {"fp32", "bf16"},
+         .field = FIELD(precision.moments)},
+        {.path = "precision.scaler.initial",
+         .label = "Initial loss scale",
+         .help =
+             "fp16: what gradients are multiplied by at first, so that small ones are not lost. A step in which one "
+             "overflows is skipped and lowers the scale.",
+         .range = {.minimum = 1, .maximum = 1e30},
+         .field = FIELD(precision.scaler.initial)},
+        {.path = "precision.scaler.growth_factor",
+         .label = "Loss scale grows by",
+         .help = "fp16: the loss scale is multiplied by it after precision.scaler.growth_interval steps without "
+                 "overflow.",
+         .range = {.minimum = 1, .maximum = 1e6, .minimumExcluded = true},
+         .field = FIELD(precision.scaler.growthFactor)},
+        {.path = "precision.scaler.growth_interval",
+         .label = "Loss scale grows every",
+         .unit = "steps",
+         .help = "fp16: steps without overflow after which the loss scale grows.",
+         .range = {.minimum = 1, .maximum = kMany},
+         .field = FIELD(precision.scaler.growthInterval)},
+        {.path = "precision.scaler.backoff",
+         .label = "Loss scale falls by",
+         .help = "fp16: the loss scale is multiplied by it at an overflow; it falls to 1 at most.",
+         .range = {.minimum = 0, .maximum = 1, .minimumExcluded = true, .maximumExcluded = true},
+         .field = FIELD(precision.scaler.backoff)},
     };
 }
 

@@ -82,6 +82,15 @@ struct RunConfiguration
     struct
     {
         Precision compute = Precision::Fp32;
+        Precision reduce = Precision::Fp32;  ///< what gradients travel in; fp32 or bf16
+        Precision moments = Precision::Fp32; ///< of the optimizer; fp32 or bf16
+        struct
+        {
+            double initial = 65536;
+            double growthFactor = 2;
+            int64_t growthInterval = 2000; ///< steps
+            double backoff = 0.5;
+        } scaler; ///< the loss scale of fp16, as torch.amp.GradScaler's
     } precision;
     struct
     {

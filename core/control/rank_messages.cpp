@@ -46,7 +46,9 @@ static json toJson(const StepMessage &m)
             {"peak_allocated_bytes", orNull(m.peakAllocatedBytes)},
             {"exposed_communication_ns", orNull(m.exposedCommunicationNs)},
             {"wall_ns", m.wallNs},
-            {"figures_of_ns", orNull(m.figuresOfNs)}};
+            {"figures_of_ns", orNull(m.figuresOfNs)},
+            {"state", toText(m.state)},
+            {"loss_scale", orNull(m.lossScale)}};
 }
 
 static json toJson(const FiguresMessage &m)
@@ -128,6 +130,10 @@ static StepMessage stepFromJson(const json &object)
     take(object, "exposed_communication_ns", m.exposedCommunicationNs);
     take(object, "wall_ns", m.wallNs);
     take(object, "figures_of_ns", m.figuresOfNs);
+    take(object, "loss_scale", m.lossScale);
+    std::string state;
+    take(object, "state", state);
+    m.state = fromText<StepState>(state).value_or(m.state);
     return m;
 }
 

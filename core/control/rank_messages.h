@@ -2,6 +2,7 @@
 // What a rank and its supervisor say to each other: one JSON object a line, both ways, over an inherited socket.
 #pragma once
 
+#include "core/base/names.h"
 #include "core/base/result.h"
 
 #include <cstdint>
@@ -74,6 +75,8 @@ struct StepMessage
     /// Duration of the step that the peak and the exposed time are of: the newest one of which they are known, which
     /// may be an earlier one. Empty: this one.
     std::optional<int64_t> figuresOfNs;
+    StepState state = StepState::Ok;
+    std::optional<double> lossScale; ///< of fp16, in this step
 };
 
 /// The recording is closed: the last step's figures, which a device tells about a second late. Of this rank.

@@ -39,7 +39,7 @@ struct Bucket
     std::vector<DecayRange> decay;
 
     StateMemory master;    ///< fp32; of a frozen bucket in the compute dtype
-    StateMemory moment1;   ///< exp_avg, or the momentum of SGD
+    StateMemory moment1;   ///< exp_avg, or the momentum of SGD; fp32 or bf16
     StateMemory moment2;   ///< exp_avg_sq
     StateMemory copy;      ///< of offloaded masters of another dtype: what is gathered, in the compute dtype
     at::Tensor resident_G; ///< held whole on the device with another compute dtype: the copy that products use

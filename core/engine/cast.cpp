@@ -23,4 +23,11 @@ void castToBf16(uint16_t *to, const float *from, int64_t elements)
     }
 }
 
+SHARDSCOPE_CLONES
+void castToFp16(uint16_t *to, const float *from, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; ++i)
+        to[i] = std::bit_cast<uint16_t>(static_cast<_Float16>(from[i]));
+}
+
 } // namespace shardscope::engine

@@ -27,6 +27,8 @@ static std::string_view dtypeName(at::ScalarType type)
         return "fp32";
     case at::kBFloat16:
         return "bf16";
+    case at::kHalf:
+        return "fp16";
     case at::kDouble:
         return "fp64";
     case at::kLong:
@@ -39,9 +41,12 @@ static std::string_view dtypeName(at::ScalarType type)
 /// to = from, cast where the dtypes differ.
 static void copyInto(at::Tensor to, const at::Tensor &from)
 {
-    const bool rounds = to.is_cpu() && to.scalar_type() == at::kBFloat16 && from.scalar_type() == at::kFloat;
-    if (rounds && to.is_contiguous() && from.is_contiguous())
-        castToBf16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
+    const bool fromFp32 = to.is_cpu() && from.scalar_type() == at::kFloat && to.is_contiguous() && from.is_contiguous();
+    auto *out = static_cast<uint16_t *>(to.mutable_data_ptr());
+    if (fromFp32 && to.scalar_type() == at::kBFloat16)
+        castToBf16(out, from.const_data_ptr<float>(), to.numel());
+    else if (fromFp32 && to.scalar_type() == at::kHalf)
+        castToFp16(out, from.const_data_ptr<float>(), to.numel());
     else
         to.copy_(from, true);
 }

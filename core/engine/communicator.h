@@ -84,6 +84,12 @@ public:
     Pending reduceScatter(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate, CollectiveTag tag);
     /// Sums over the ranks, in place; fp32 or fp64.
     Pending allReduce(const at::Tensor &tensor, CollectiveTag tag);
+    /// The two with fp32 tensors that travel in bf16: every rank's part is rounded, its own too, and the parts are
+    /// added in fp32 in the order of the ranks. allReduceInBf16() rounds the sum as well, so that all ranks have the
+    /// same; the ranks must divide its elements.
+    Pending reduceScatterInBf16(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate,
+                                CollectiveTag tag);
+    Pending allReduceInBf16(const at::Tensor &tensor, CollectiveTag tag);
     Pending broadcast(const at::Tensor &tensor, int root, CollectiveTag tag);
     /// Returns when all ranks have come here.
     void barrier();
@@ -100,6 +106,8 @@ private:
     Pending enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
                     std::function<void()> transfer);
     at::Tensor scratch(int64_t elements, const at::Tensor &like, CollectiveTag tag);
+    struct Bf16Parts;
+    Bf16Parts bf16Parts(const at::Tensor &full_G, CollectiveTag tag);
 
     Options m_options;
     observe::Observer &m_observer;

@@ -13,6 +13,8 @@ EngineOptions EngineOptions::from(const config::RunConfiguration &configuration)
 {
     EngineOptions options;
     options.compute = configuration.precision.compute;
+    options.reduce = configuration.precision.reduce;
+    options.moments = configuration.precision.moments;
     options.optimizer = configuration.optimizer.kind;
     if (configuration.optimizer.betas.size() == 2) {
         options.beta1 = configuration.optimizer.betas[0];
@@ -23,6 +25,9 @@ EngineOptions EngineOptions::from(const config::RunConfiguration &configuration)
     options.weightDecay = configuration.optimizer.weightDecay;
     options.noDecay = configuration.optimizer.noDecay;
     options.offloadPath = configuration.offload.path;
+    const auto &scaler = configuration.precision.scaler;
+    if (options.compute == Precision::Fp16)
+        options.scaler = {scaler.initial, scaler.growthFactor, scaler.backoff, scaler.growthInterval};
     return options;
 }
 
@@ -40,6 +45,10 @@ Engine::Engine(shapes::ModelPlan plan, EngineOptions options, Communicator &comm
     for (const shapes::UnitPlan &unit : m_plan.units)
         setUpUnit(unit);
     assignSlots();
+    if (m_options.scaler) {
+        const observe::MemoryScope memory(m_observer, {MemoryCategory::Other, observe::kNoUnit});
+        m_scaler.emplace(device(), *m_options.scaler);
+    }
 }
 
 Engine::~Engine()
@@ -65,7 +74,15 @@ Engine::~Engine()
 
 at::ScalarType Engine::computeType() const
 {
-    return m_options.compute == Precision::Bf16 ? at::kBFloat16 : at::kFloat;
+    switch (m_options.compute) {
+    case Precision::Bf16:
+        return at::kBFloat16;
+    case Precision::Fp16:
+        return at::kHalf;
+    case Precision::Fp32:
+        break;
+    }
+    return at::kFloat;
 }
 
 at::TensorOptions Engine::fp32() const

@@ -11,6 +11,7 @@
 #include "core/engine/slot_pool.h"
 #include "core/engine/state_memory.h"
 #include "core/engine/state_update.h"
+#include "core/engine/step_factor.h"
 #include "core/engine/step_scalars.h"
 #include "core/observe/observer.h"
 #include "core/shapes/unit_plan.h"
@@ -29,6 +30,8 @@ namespace shardscope::engine {
 struct EngineOptions
 {
     Precision compute = Precision::Fp32;
+    Precision reduce = Precision::Fp32;  ///< what gradients travel in between ranks: fp32 or bf16
+    Precision moments = Precision::Fp32; ///< fp32 or bf16
     OptimizerKind optimizer = OptimizerKind::AdamW;
     double beta1 = 0.9;
     double beta2 = 0.95;
@@ -36,6 +39,7 @@ struct EngineOptions
     double momentum = 0;
     double weightDecay = 0.1;
     std::vector<std::string> noDecay = {"norm", "bias"};
+    std::optional<GradientScaler::Options> scaler; ///< of fp16
     std::string offloadPath; ///< folder for what is offloaded to nvme; "": the system's for temporary files
     int updateThreads = 0;   ///< for updates on the host; 0: cores ÷ ranks − 2, at least 1
     /// Elements of a state that are on their way at once, a multiple of kFileBlock.
@@ -46,8 +50,8 @@ struct EngineOptions
 
 /// One state ("master", "exp_avg", "exp_avg_sq", "momentum") of one bucket as this rank holds it: what a checkpoint
 /// writes and reads. data_S is the live flat tensor: reading a checkpoint copies into it. It lies on the device or,
-/// offloaded, on the host: in memory, or as a mapping of the file. Let it go before the next step. Masters and moments
-/// are fp32; a frozen bucket's master is in the compute dtype.
+/// offloaded, on the host: in memory, or as a mapping of the file. Let it go before the next step. Masters are
+/// fp32, moments fp32 or bf16; a frozen bucket's master is in the compute dtype.
 struct StateShard
 {
     observe::UnitIndex unit = observe::kNoUnit;
@@ -107,7 +111,8 @@ public:
     Result<> loadParameter(std::string_view name, const at::Tensor &value);
     /// The whole parameter in fp32 on the device, gathered from all ranks. All ranks call it.
     Result<at::Tensor> gatherParameter(std::string_view name);
-    /// The whole reduced gradient in fp32, after reduceScalars() and before optimizerStep(). All ranks call it.
+    /// The whole reduced gradient in fp32, without the scaler's scale, after reduceScalars() and before
+    /// optimizerStep(). All ranks call it.
     Result<at::Tensor> gatherGradient(std::string_view name);
 
     // --- A pass, for the model
@@ -149,22 +154,33 @@ public:
     StepScalars reduceScalars(const at::Tensor &lossSum, std::span<const double> words = {});
     /// Sums `values` over the ranks without gradients (validation); waits for the result.
     std::vector<double> sumOverRanks(std::span<const double> values);
-    /// Before a step's passes: it will end with optimizerStep(learningRate, 0, …) whatever its gradient is. Where
+    /// Before a step's passes: it will end with optimizerStep(learningRate, 0, …) whatever its gradient is, finite or
+    /// not. Where
     /// masters or moments are offloaded, a bucket's update may then begin as soon as its gradient is complete, behind
     /// the rest of the backward pass.
     void expectUpdate(double learningRate);
-    /// Clips by the norm in `scalars` (clipNorm 0: not), updates masters and moments, frees the gradients. Where
-    /// masters or moments are offloaded, only begins to: the updates go on under the next forward pass, unit by unit in
-    /// its order, and whatever needs their results waits for them.
+    /// Clips by the norm in `scalars` (clipNorm 0: not), updates masters and moments, frees the gradients. Where loss
+    /// or gradient in `scalars` is not finite, all of them stay as they are, on all ranks, and the step counts for
+    /// nothing: the device decides that, and nothing waits for it (not after expectUpdate()). Where masters or moments
+    /// are offloaded, only begins to: the updates go on under the next forward pass, unit by unit in its order, and
+    /// whatever needs their results waits for them.
     void optimizerStep(double learningRate, double clipNorm, const StepScalars &scalars);
     /// Frees the gradients without an update; not after expectUpdate().
     void dropGradients();
+    /// What the scaler of fp16 training multiplies this step's gradients by: an fp64 scalar on the device; undefined
+    /// without one.
+    at::Tensor gradientScale() const { return m_scaler ? m_scaler->scale() : at::Tensor(); }
 
     // --- Checkpoints
     /// Every state of every bucket, on this rank, after the last update. Moments exist (zero) from the first call or
     /// step on.
     std::vector<StateShard> stateShards();
-    int64_t optimizerSteps() const { return m_optimizerSteps; }
+    /// Steps that were made and not skipped; waits until the device knows of the last one.
+    int64_t optimizerSteps();
+    /// The scaler's after the last step, where there is one; waits for the device.
+    std::optional<ScalerState> scalerState() const;
+    /// Before a step; without a scaler nothing happens.
+    void restoreScaler(const ScalerState &state);
     /// After the tensors of stateShards() were overwritten: takes the count of steps and refreshes what is derived.
     void stateRestored(int64_t optimizerSteps);
 
@@ -210,14 +226,16 @@ private:
     void freeGradient(Bucket &bucket);
     void ensureMoments();
     UpdateRule updateRule(double learningRate) const;
-    void updateBucket(Bucket &bucket, const UpdateRule &rule, const at::Tensor &clip);
+    void updateBucket(Bucket &bucket, const UpdateRule &rule, const StepFactor &factor);
+    StepFactor stepFactor(const StepScalars &scalars, double clipNorm);
+    void countLastStep();
     void fillParameters(const std::function<std::optional<uint64_t>(const shapes::ParameterShape &)> &seedFor);
     void storeParameter(Bucket &bucket, const ParameterPlace &place, const at::Tensor &value);
     void refreshCopies(Bucket &bucket);
 
     // --- Offloading (engine_offload.cpp)
     bool updatesOnHost(const Bucket &bucket) const;
-    void beginUpdate(Bucket &bucket, const UpdateRule &rule, double clipNorm, const StepScalars *scalars);
+    void beginUpdate(Bucket &bucket, const UpdateRule &rule, const StepFactor &factor);
     void waitForUpdate(Bucket &bucket);
     void waitForUpdates();
     void sendGradient(Bucket &bucket);
@@ -243,7 +261,9 @@ private:
     SlotPool m_slots;
     std::deque<Bucket *> m_reducing;
     CollectiveOrder m_order;
+    std::optional<GradientScaler> m_scaler;
     int64_t m_optimizerSteps = 0;
+    std::optional<StepScalars> m_uncounted; ///< of the last step, which m_optimizerSteps lacks unless it was skipped
     PassKind m_pass = PassKind::Train;
     bool m_lastMicroBatch = true;
     std::vector<observe::UnitIndex> m_gatherAfter; ///< what `post` gathers once the unit at hand is computed

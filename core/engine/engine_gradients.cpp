@@ -87,6 +87,7 @@ void Engine::reduce(Bucket &bucket)
 {
     completeGradient(bucket);
     const CollectiveTag tag{bucket.index, Phase::Backward};
+    const bool inBf16 = m_options.reduce == Precision::Bf16;
     Pending pending;
     if (bucket.isSharded()) {
         if (m_plan.pass.reduceEvery == ReduceEvery::Step && !m_lastMicroBatch) {
@@ -97,14 +98,18 @@ void Engine::reduce(Bucket &bucket)
         if (!bucket.gradient_S.defined())
             bucket.gradient_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Gradients, bucket.index);
         m_order.add(Operation::ReduceScatter, bucket.index);
-        pending = bucket.groups.shard->reduceScatter(bucket.unreduced_G, bucket.gradient_S, bucket.gradientHolds, tag);
+        Communicator &shards = *bucket.groups.shard;
+        pending = inBf16 ? shards.reduceScatterInBf16(bucket.unreduced_G, bucket.gradient_S, bucket.gradientHolds, tag)
+                         : shards.reduceScatter(bucket.unreduced_G, bucket.gradient_S, bucket.gradientHolds, tag);
         bucket.unreducedHolds = false;
     }
     if (m_lastMicroBatch && bucket.groups.replica->worldSize() > 1) {
         if (!bucket.isSharded())
             drainReductions(kReductionsInFlight);
         m_order.add(Operation::AllReduce, bucket.index);
-        pending = bucket.groups.replica->allReduce(bucket.gradient_S, tag);
+        Communicator &replicas = *bucket.groups.replica;
+        pending =
+            inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag) : replicas.allReduce(bucket.gradient_S, tag);
     }
     bucket.gradientHolds = true;
     bucket.isLastReduction = m_lastMicroBatch;
@@ -121,7 +126,7 @@ void Engine::completed(Bucket &bucket)
 {
     if (bucket.isLastReduction && m_expectedRate && bucket.hasOffloadedState()) {
         takeSquares(bucket);
-        beginUpdate(bucket, updateRule(*m_expectedRate), 0, nullptr);
+        beginUpdate(bucket, updateRule(*m_expectedRate), {});
         bucket.isUpdated = true;
     } else if (bucket.settings.offloadGradients != OffloadPlace::None) {
         if (bucket.isLastReduction)

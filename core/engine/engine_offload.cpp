@@ -34,8 +34,7 @@ bool Engine::updatesOnHost(const Bucket &bucket) const
     return device().is_cpu() || (isAway(bucket.master) && isAway(bucket.moment1) && isAway(bucket.moment2));
 }
 
-/// scalars: null where nothing is clipped.
-void Engine::beginUpdate(Bucket &bucket, const UpdateRule &rule, double clipNorm, const StepScalars *scalars)
+void Engine::beginUpdate(Bucket &bucket, const UpdateRule &rule, const StepFactor &factor)
 {
     if (!m_updater) {
         const int threads =
@@ -59,23 +58,22 @@ void Engine::beginUpdate(Bucket &bucket, const UpdateRule &rule, double clipNorm
         if (!bucket.gradientIsAway)
             sendGradient(bucket);
         update.gradient_S = bucket.gradientOnHost.tensor();
-        update.begin = [wait = bucket.waitForGradient, clipNorm, scalars = scalars ? *scalars : StepScalars()] {
+        update.begin = [wait = bucket.waitForGradient, factorOnHost = factor.toHost()] {
             wait();
-            return clipNorm > 0 ? scalars.clipCoefficientOnHost(clipNorm) : at::Tensor();
+            return factorOnHost();
         };
     } else {
         fetchGradient(bucket);
         update.gradient_S = bucket.gradient_S;
-        const at::Tensor clip = clipNorm > 0 ? scalars->clipCoefficient(clipNorm) : at::Tensor();
         std::shared_ptr<at::cuda::CUDAEvent> isThere;
         if (device().is_cuda()) {
             isThere = std::make_shared<at::cuda::CUDAEvent>();
             isThere->record(c10::cuda::getCurrentCUDAStream());
         }
-        update.begin = [isThere, clip] {
+        update.begin = [isThere, factor] {
             if (isThere)
                 isThere->block(c10::cuda::getCurrentCUDAStream());
-            return clip;
+            return factor.tensor();
         };
     }
     bucket.updatedGradient_S = bucket.gradient_S;

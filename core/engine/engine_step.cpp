@@ -33,12 +33,14 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
         if (words[i] != 0)
             scalars_K[StepScalars::kFirstWord + static_cast<int64_t>(i)].fill_(words[i]);
     }
-    const Pending sums = m_communicator.allReduce(scalars_K, kScalarsTag);
+    const Pending sums = m_communicator.allReduce(scalars_K.narrow(0, 0, StepScalars::kSummed), kScalarsTag);
     {
         const observe::SpanScope wait(m_observer, {"wait for sums", SpanCategory::Idle, Phase::Optimizer,
                                                    observe::kNoUnit, 0, sums.collective()});
         sums.wait();
     }
+    if (m_scaler)
+        scalars_K[StepScalars::kScale].copy_(m_scaler->scale());
     return StepScalars(scalars_K, order * m_communicator.worldSize());
 }
 
@@ -56,12 +58,13 @@ std::vector<double> Engine::sumOverRanks(std::span<const double> values)
 void Engine::ensureMoments()
 {
     const bool isAdam = m_options.optimizer == OptimizerKind::AdamW;
+    const at::ScalarType type = m_options.moments == Precision::Bf16 ? at::kBFloat16 : at::kFloat;
     for (Bucket &bucket : m_buckets) {
         if (bucket.frozen)
             continue;
         const auto make = [&](StateMemory &moment) {
             if (!moment.defined())
-                moment = m_places.make(bucket.settings.offloadOptimizer, bucket.held.size(), at::kFloat,
+                moment = m_places.make(bucket.settings.offloadOptimizer, bucket.held.size(), type,
                                        {MemoryCategory::Optimizer, bucket.index}, "offloaded optimizer states");
         };
         if (isAdam || m_options.momentum != 0)
@@ -73,7 +76,9 @@ void Engine::ensureMoments()
 
 void Engine::expectUpdate(double learningRate)
 {
+    TORCH_CHECK(!m_scaler, "whether an fp16 step is made is known only once its gradient is");
     ensureMoments();
+    countLastStep();
     m_expectedRate = learningRate;
 }
 
@@ -84,16 +89,20 @@ void Engine::optimizerStep(double learningRate, double clipNorm, const StepScala
     ensureMoments();
     TORCH_CHECK(!m_expectedRate || (clipNorm == 0 && *m_expectedRate == learningRate),
                 "another update was expected than is made");
-    m_expectedRate.reset();
+    countLastStep();
     const UpdateRule rule = updateRule(learningRate);
-    ++m_optimizerSteps;
-    const at::Tensor clip = clipNorm > 0 ? scalars.clipCoefficient(clipNorm) : at::Tensor();
+    if (m_expectedRate) // it was begun whatever its gradient is
+        ++m_optimizerSteps;
+    else
+        m_uncounted = scalars.withoutDevice();
+    m_expectedRate.reset();
+    const StepFactor factor = stepFactor(scalars, clipNorm);
     std::vector<Bucket *> here;
     for (Bucket &bucket : m_buckets) {
         if (!bucket.hasGradient() || bucket.isUpdated)
             continue;
         if (bucket.hasOffloadedState())
-            beginUpdate(bucket, rule, clipNorm, &scalars);
+            beginUpdate(bucket, rule, factor);
         else
             here.push_back(&bucket);
     }
@@ -104,7 +113,7 @@ void Engine::optimizerStep(double learningRate, double clipNorm, const StepScala
             fetchGradient(*here[i + 1]);
         const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, bucket.index});
         const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, bucket.index});
-        updateBucket(bucket, rule, clip);
+        updateBucket(bucket, rule, factor);
         freeGradient(bucket);
         refreshCopies(bucket);
     }
@@ -114,7 +123,32 @@ void Engine::optimizerStep(double learningRate, double clipNorm, const StepScala
     }
     if (m_gradientOffload)
         m_gradientOffload->drain(0);
+    if (device().is_cpu())
+        countLastStep();
     m_observer.sampleMemory();
+}
+
+StepFactor Engine::stepFactor(const StepScalars &scalars, double clipNorm)
+{
+    const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, observe::kNoUnit});
+    return StepFactor(scalars, clipNorm, m_scaler ? &*m_scaler : nullptr);
+}
+
+/// A step that was skipped is none for the bias correction. The device has left the last step's sums behind long before
+/// the next update is enqueued, so that this waits for nothing that is still to be computed.
+void Engine::countLastStep()
+{
+    if (!m_uncounted)
+        return;
+    const bool isMade = m_uncounted->host().isFinite();
+    m_uncounted.reset();
+    m_optimizerSteps += isMade ? 1 : 0;
+}
+
+int64_t Engine::optimizerSteps()
+{
+    countLastStep();
+    return m_optimizerSteps;
 }
 
 /// Of the update after m_optimizerSteps others.
@@ -136,11 +170,11 @@ UpdateRule Engine::updateRule(double learningRate) const
     return rule;
 }
 
-void Engine::updateBucket(Bucket &bucket, const UpdateRule &rule, const at::Tensor &clip)
+void Engine::updateBucket(Bucket &bucket, const UpdateRule &rule, const StepFactor &factor)
 {
     const auto of = [](const StateMemory &state) { return state.defined() ? state.tensor() : at::Tensor(); };
     updateParts({of(bucket.master), of(bucket.moment1), of(bucket.moment2), bucket.gradient_S}, bucket.held,
-                bucket.decay, rule, clip);
+                bucket.decay, rule, factor.tensor());
 }
 
 } // namespace shardscope::engine

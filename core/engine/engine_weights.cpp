@@ -187,7 +187,10 @@ Result<at::Tensor> Engine::gatherParameter(std::string_view name)
 Result<at::Tensor> Engine::gatherGradient(std::string_view name)
 {
     drainReductions(0);
-    return gatherFlat(name, true);
+    auto gradient = gatherFlat(name, true);
+    if (gradient && m_scaler)
+        gradient->div_(m_scaler->scale());
+    return gradient;
 }
 
 std::vector<StateShard> Engine::stateShards()
@@ -208,11 +211,23 @@ std::vector<StateShard> Engine::stateShards()
     return shards;
 }
 
+std::optional<ScalerState> Engine::scalerState() const
+{
+    return m_scaler ? std::optional(m_scaler->state()) : std::nullopt;
+}
+
+void Engine::restoreScaler(const ScalerState &state)
+{
+    if (m_scaler)
+        m_scaler->restore(state);
+}
+
 void Engine::stateRestored(int64_t optimizerSteps)
 {
     const at::NoGradGuard noGrad;
     waitForUpdates();
     m_optimizerSteps = optimizerSteps;
+    m_uncounted.reset();
     for (Bucket &bucket : m_buckets)
         refreshCopies(bucket);
 }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cmath>
 
 namespace shardscope::engine {
 
@@ -40,37 +41,85 @@ void addSquares(const at::Tensor &sum, const at::Tensor &values)
     *sum.mutable_data_ptr<double>() += total;
 }
 
+/// M: of the moments' elements.
+template <typename M>
+static void adamWOf(float *p, M *m, M *v, const at::Tensor &gradient, const float *scale,
+                    const kernels::AdamWStep &step)
+{
+    const float *g = gradient.const_data_ptr<float>();
+    if (gradient.is_cuda()) {
+        kernels::cuda::adamW(p, m, v, g, scale, gradient.numel(), step, currentStream());
+        return;
+    }
+    at::parallel_for(0, gradient.numel(), kGrain, [&](int64_t begin, int64_t end) {
+        kernels::cpu::adamW(p + begin, m + begin, v + begin, g + begin, scale, end - begin, step);
+    });
+}
+
+static uint16_t *bitsOf(const at::Tensor &bf16)
+{
+    return static_cast<uint16_t *>(bf16.mutable_data_ptr());
+}
+
+static const float *scalarOrNull(const at::Tensor &scale)
+{
+    return scale.defined() ? scale.const_data_ptr<float>() : nullptr;
+}
+
 void adamW(const at::Tensor &master, const at::Tensor &moment1, const at::Tensor &moment2, const at::Tensor &gradient,
            const at::Tensor &scale, const kernels::AdamWStep &step)
 {
     float *p = master.mutable_data_ptr<float>();
-    float *m = moment1.mutable_data_ptr<float>();
-    float *v = moment2.mutable_data_ptr<float>();
-    const float *g = gradient.const_data_ptr<float>();
-    const float *s = scale.defined() ? scale.const_data_ptr<float>() : nullptr;
-    if (master.is_cuda()) {
-        kernels::cuda::adamW(p, m, v, g, s, master.numel(), step, currentStream());
-        return;
-    }
-    at::parallel_for(0, master.numel(), kGrain, [&](int64_t begin, int64_t end) {
-        kernels::cpu::adamW(p + begin, m + begin, v + begin, g + begin, s, end - begin, step);
-    });
+    const float *s = scalarOrNull(scale);
+    if (moment1.scalar_type() == at::kBFloat16)
+        adamWOf(p, bitsOf(moment1), bitsOf(moment2), gradient, s, step);
+    else
+        adamWOf(p, moment1.mutable_data_ptr<float>(), moment2.mutable_data_ptr<float>(), gradient, s, step);
+}
+
+/// The constants of one update.
+struct SgdStep
+{
+    double learningRate;
+    double momentum;
+    double weightDecay;
+};
+
+static void sgdOnDevice(const at::Tensor &master, const at::Tensor &moment, const at::Tensor &gradient,
+                        const float *scale, const SgdStep &step)
+{
+    const auto run = [&](auto *m) {
+        kernels::cuda::sgd(master.mutable_data_ptr<float>(), m, gradient.const_data_ptr<float>(), scale, master.numel(),
+                           static_cast<float>(step.learningRate), static_cast<float>(step.momentum),
+                           static_cast<float>(step.weightDecay), currentStream());
+    };
+    if (moment.defined() && moment.scalar_type() == at::kBFloat16)
+        run(bitsOf(moment));
+    else
+        run(moment.defined() ? moment.mutable_data_ptr<float>() : nullptr);
 }
 
 void sgd(const at::Tensor &master, const at::Tensor &moment, const at::Tensor &gradient, const at::Tensor &scale,
          double learningRate, double momentum, double weightDecay)
 {
+    const float *s = scalarOrNull(scale);
+    if (master.is_cuda())
+        return sgdOnDevice(master, moment, gradient, s, {learningRate, momentum, weightDecay});
+    if (s && std::isnan(*s))
+        return;
     at::Tensor g = gradient;
     at::Tensor p = master;
-    if (scale.defined())
+    if (s)
         g.mul_(scale);
     if (weightDecay != 0)
         g.add_(p, weightDecay);
     if (moment.defined()) {
         // Moments begin at zero, so the first step gives m = g as torch.optim.SGD has it without dampening.
-        at::Tensor m = moment;
+        at::Tensor m = moment.to(at::kFloat); // itself where it is fp32
         m.mul_(momentum).add_(g);
         p.add_(m, -learningRate);
+        if (moment.scalar_type() != at::kFloat)
+            at::Tensor(moment).copy_(m);
     } else {
         p.add_(g, -learningRate);
     }

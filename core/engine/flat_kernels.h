@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused passes over flat fp32 tensors, on the device that they lie on. CUDA: enqueued on the current stream.
+// The fused passes over flat fp32 tensors, on the device that they lie on. Moments are fp32 or bf16. CUDA: enqueued on
+// the current stream.
 #pragma once
 
 #include "core/model/kernels/kernels.h"
@@ -10,11 +11,12 @@ namespace shardscope::engine {
 
 /// sum (fp64 scalar) += Σ values². The same sum every time.
 void addSquares(const at::Tensor &sum, const at::Tensor &values);
-/// One AdamW update of equally long flat tensors; scale (fp32 scalar or undefined) multiplies the gradient.
+/// One AdamW update of equally long flat tensors; scale (fp32 scalar beside them, or undefined) multiplies the
+/// gradient, and where it is NaN nothing changes.
 void adamW(const at::Tensor &master, const at::Tensor &moment1, const at::Tensor &moment2, const at::Tensor &gradient,
            const at::Tensor &scale, const model::kernels::AdamWStep &step);
 /// One update of torch.optim.SGD: g = scale·g + weightDecay·p; m = momentum·m + g (m = g at the first step);
-/// p −= learningRate·m. moment is undefined without momentum. gradient is used up.
+/// p −= learningRate·m. moment is undefined without momentum, scale as adamW()'s. gradient is used up.
 void sgd(const at::Tensor &master, const at::Tensor &moment, const at::Tensor &gradient, const at::Tensor &scale,
          double learningRate, double momentum, double weightDecay);
 

@@ -43,12 +43,13 @@ void allGather(c10d::Backend &group, const at::Tensor &gathered_G)
         [&](int from) { return part(gathered_G, from, size); });
 }
 
-template <typename T>
+/// Part: of the parts' elements, those of bf16 as their bits.
+template <typename T, typename Part = T>
 static void sumInto(const at::Tensor &slice_S, const std::vector<at::Tensor> &parts, bool accumulate)
 {
-    std::vector<const T *> pointers;
+    std::vector<const Part *> pointers;
     for (const at::Tensor &one : parts)
-        pointers.push_back(one.const_data_ptr<T>());
+        pointers.push_back(static_cast<const Part *>(one.const_data_ptr()));
     sumParts(slice_S.mutable_data_ptr<T>(), pointers, slice_S.numel(), accumulate);
 }
 
@@ -63,6 +64,8 @@ void reduceScatter(c10d::Backend &group, const at::Tensor &full_G, const at::Ten
         parts.push_back(part(rank == group.getRank() ? full_G : scratch_G, rank, size));
     if (full_G.scalar_type() == at::kDouble)
         sumInto<double>(slice_S, parts, accumulate);
+    else if (full_G.scalar_type() == at::kBFloat16)
+        sumInto<float, uint16_t>(slice_S, parts, accumulate);
     else
         sumInto<float>(slice_S, parts, accumulate);
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cmath>
 
 namespace shardscope::engine {
 
@@ -26,25 +27,25 @@ UpdateParts UpdateParts::narrow(int64_t first, int64_t count) const
     return {part(master), part(moment1), part(moment2), part(gradient)};
 }
 
-static void updateAlike(const UpdateParts &parts, const UpdateRule &rule, bool decays, const at::Tensor &clip)
+static void updateAlike(const UpdateParts &parts, const UpdateRule &rule, bool decays, const at::Tensor &factor)
 {
     if (rule.kind == OptimizerKind::Sgd) {
-        sgd(parts.master, parts.moment1, parts.gradient, clip, rule.learningRate, rule.momentum,
+        sgd(parts.master, parts.moment1, parts.gradient, factor, rule.learningRate, rule.momentum,
             decays ? rule.weightDecay : 0.0);
         return;
     }
     model::kernels::AdamWStep step = rule.adamW;
     step.weightDecay = decays ? rule.adamW.weightDecay : 0.0F;
-    adamW(parts.master, parts.moment1, parts.moment2, parts.gradient, clip, step);
+    adamW(parts.master, parts.moment1, parts.moment2, parts.gradient, factor, step);
 }
 
 void updateParts(const UpdateParts &parts, const ElementRange &range, const std::vector<DecayRange> &decay,
-                 const UpdateRule &rule, const at::Tensor &clip)
+                 const UpdateRule &rule, const at::Tensor &factor)
 {
     for (const DecayRange &alike : decay) {
         const ElementRange own = intersect(alike.range, range);
         if (own.size() > 0)
-            updateAlike(parts.narrow(own.begin - range.begin, own.size()), rule, alike.decays, clip);
+            updateAlike(parts.narrow(own.begin - range.begin, own.size()), rule, alike.decays, factor);
     }
 }
 
@@ -52,6 +53,8 @@ static void castInto(const at::Tensor &to, const at::Tensor &from)
 {
     if (to.scalar_type() == at::kBFloat16)
         castToBf16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
+    else if (to.scalar_type() == at::kHalf)
+        castToFp16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
     else
         to.copy_(from);
 }
@@ -187,7 +190,9 @@ void StateUpdater::run(const StateUpdate &update)
         device.set_index(m_device.index());
         stream.reset_stream(m_streams->compute);
     }
-    const at::Tensor clip = update.begin();
+    const at::Tensor factor = update.begin();
+    if (update.onHost && factor.defined() && std::isnan(*factor.const_data_ptr<float>()))
+        return; // a step that is not made
     const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, update.unit});
     const auto states = statesOf(update);
     transfer(update, -1, 0).wait();
@@ -208,9 +213,9 @@ void StateUpdater::run(const StateUpdate &update)
                 pieces.host[i] = state.tensor().narrow(0, pieces.range.begin, pieces.range.size());
         }
         if (update.onHost)
-            updateOnHost(update, pieces, clip);
+            updateOnHost(update, pieces, factor);
         else
-            updateOnDevice(update, pieces, clip);
+            updateOnDevice(update, pieces, factor);
         if (others && m_streams) // the next piece of the file is written from what is copied here
             m_streams->out.synchronize();
         others.wait();
@@ -222,7 +227,7 @@ void StateUpdater::run(const StateUpdate &update)
     transfer(update, count - 1, -1).wait();
 }
 
-void StateUpdater::updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip)
+void StateUpdater::updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &factor)
 {
     const int64_t count = pieces.range.size();
     const UpdateParts all{pieces.host[0], pieces.host[1], pieces.host[2],
@@ -233,7 +238,7 @@ void StateUpdater::updateOnHost(const StateUpdate &update, Pieces &pieces, const
         const int64_t first = i * grain;
         const int64_t size = std::min(grain, count - first);
         const int64_t begin = update.held.begin + pieces.range.begin + first;
-        updateParts(all.narrow(first, size), {begin, begin + size}, update.decay, update.rule, clip);
+        updateParts(all.narrow(first, size), {begin, begin + size}, update.decay, update.rule, factor);
         const at::Tensor masters = all.master.narrow(0, first, size);
         if (update.copy.defined())
             castInto(pieces.host[kCopy].narrow(0, first, size), masters);
@@ -242,7 +247,7 @@ void StateUpdater::updateOnHost(const StateUpdate &update, Pieces &pieces, const
     });
 }
 
-void StateUpdater::updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip)
+void StateUpdater::updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &factor)
 {
     const auto &[first, last] = pieces.range;
     const auto states = statesOf(update);
@@ -266,7 +271,7 @@ void StateUpdater::updateOnDevice(const StateUpdate &update, Pieces &pieces, con
     isIn.record(m_streams->in);
     isIn.block(m_streams->compute);
     updateParts({device[0], device[1], device[2], update.gradient_S.narrow(0, first, last - first)},
-                {update.held.begin + first, update.held.begin + last}, update.decay, update.rule, clip);
+                {update.held.begin + first, update.held.begin + last}, update.decay, update.rule, factor);
     if (device[kCopy].defined())
         device[kCopy].copy_(device[0]);
     if (update.resident_S.defined())

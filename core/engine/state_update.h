@@ -34,10 +34,10 @@ struct UpdateParts
     UpdateParts narrow(int64_t first, int64_t count) const;
 };
 
-/// One update of the elements `range` of a bucket, from which all parts begin. clip: an fp32 scalar beside them, or
+/// One update of the elements `range` of a bucket, from which all parts begin. factor: StepFactor's, beside them, or
 /// undefined.
 void updateParts(const UpdateParts &parts, const ElementRange &range, const std::vector<DecayRange> &decay,
-                 const UpdateRule &rule, const at::Tensor &clip);
+                 const UpdateRule &rule, const at::Tensor &factor);
 
 /// One bucket's update where some of its state is offloaded.
 struct StateUpdate
@@ -54,7 +54,7 @@ struct StateUpdate
     bool onHost = false;   ///< computed by the processor; the masters lie off the device then
     UpdateRule rule;
     /// Called in the updates' thread, with the stream current in which a device computes: the gradient is there for
-    /// what follows. Returns the clip coefficient beside it, undefined where nothing is clipped.
+    /// what follows. Returns the step's factor beside it, undefined where the gradient is taken as it is.
     std::function<at::Tensor()> begin;
 };
 
@@ -82,8 +82,8 @@ private:
     void makeBuffers(const StateUpdate &update);
     int64_t pieceElements(const StateUpdate &update) const;
     void run(const StateUpdate &update);
-    void updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip);
-    void updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &clip);
+    void updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &factor);
+    void updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &factor);
     Pending transfer(const StateUpdate &update, int64_t written, int64_t readAhead);
 
     at::Device m_device;

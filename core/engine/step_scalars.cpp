@@ -23,6 +23,13 @@ StepScalars::StepScalars(at::Tensor scalars_K, double order)
     m_waitForCopy = [copied] { copied->synchronize(); };
 }
 
+StepScalars StepScalars::withoutDevice() const
+{
+    StepScalars other = *this;
+    other.m_scalars_K.reset();
+    return other;
+}
+
 StepScalars::Values StepScalars::host() const
 {
     if (m_waitForCopy)
@@ -32,22 +39,12 @@ StepScalars::Values StepScalars::host() const
     if (data[kOrder] != m_order)
         throw std::runtime_error(
             "the ranks did not issue the same collectives in the same order: their results are void");
-    values.gradientSquares = data[kSquares];
+    values.scale = data[kScale];
+    const double scale = values.scale > 0 ? values.scale : 1.0;
+    values.gradientSquares = data[kSquares] / (scale * scale);
     values.lossSum = data[kLoss];
     std::copy_n(data + kFirstWord, kWords, values.words.begin());
     return values;
-}
-
-at::Tensor StepScalars::clipCoefficient(double clipNorm) const
-{
-    const at::Tensor norm = m_scalars_K[kSquares].sqrt();
-    return (clipNorm / (norm + 1e-6)).clamp_max(1.0).to(at::kFloat);
-}
-
-at::Tensor StepScalars::clipCoefficientOnHost(double clipNorm) const
-{
-    const double coefficient = clipNorm / (host().gradientNorm() + 1e-6);
-    return at::scalar_tensor(coefficient > 1.0 ? 1.0 : coefficient, at::kFloat); // a NaN stays one
 }
 
 } // namespace shardscope::engine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/engine/gradient_scaler.h"
 #include "core/observe/observer.h"
 
 #include <ATen/core/Tensor.h>
@@ -39,13 +40,24 @@ public:
     static constexpr int64_t kLoss = 1;
     static constexpr int64_t kOrder = 2;
     static constexpr int64_t kFirstWord = 3;
-    static constexpr int64_t kCount = kFirstWord + kWords;
+    static constexpr int64_t kSummed = kFirstWord + kWords;
+    static constexpr int64_t kScale = kSummed; ///< the same on all ranks, and not summed
+    static constexpr int64_t kCount = kScale + 1;
     struct Values
     {
         double lossSum = 0;         ///< over all ranks
-        double gradientSquares = 0; ///< of the whole gradient, before clipping
+        double gradientSquares = 0; ///< of the whole gradient, before clipping and without the scaler's scale
+        double scale = 0;           ///< that the scaler of fp16 training had in this step; 0: there is none
         std::array<double, kWords> words{};
         double gradientNorm() const { return std::sqrt(gradientSquares); }
+        /// Loss and gradient; an update of what is not changes nothing.
+        bool isFinite() const { return std::isfinite(lossSum) && std::isfinite(gradientSquares); }
+        /// A gradient passed what fp16 holds while a lower scale may help: the step was skipped, the scale is lower.
+        bool overflowed() const
+        {
+            return scale > GradientScaler::kFloor && std::isfinite(lossSum) && !std::isfinite(gradientSquares);
+        }
+        bool isAtFloor() const { return scale > 0 && scale <= GradientScaler::kFloor; }
     };
 
     StepScalars() = default;
@@ -54,12 +66,10 @@ public:
     explicit StepScalars(at::Tensor scalars_K, double order = 0);
 
     const at::Tensor &tensor() const { return m_scalars_K; }
+    /// Holds no memory of the device, and knows but host().
+    StepScalars withoutDevice() const;
     /// Waits until the device has come to these scalars. Throws where the ranks have not issued the same collectives.
     Values host() const;
-    /// min(1, clipNorm ÷ (norm + 1e-6)) as an fp32 scalar on the device, as torch.nn.utils.clip_grad_norm_.
-    at::Tensor clipCoefficient(double clipNorm) const;
-    /// The same on the host; waits until the device has come to these scalars. Any thread.
-    at::Tensor clipCoefficientOnHost(double clipNorm) const;
 
 private:
     at::Tensor m_scalars_K;

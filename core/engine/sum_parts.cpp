@@ -2,6 +2,7 @@
 #include "core/engine/sum_parts.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shardscope::engine {
 
@@ -9,7 +10,18 @@ namespace shardscope::engine {
 static constexpr int64_t kBlock = 1024;
 
 template <typename T>
-static void sumBlocks(T *sum, const std::vector<const T *> &parts, int64_t elements, bool accumulate)
+static T valueOf(T element)
+{
+    return element;
+}
+
+static float valueOf(uint16_t bf16)
+{
+    return std::bit_cast<float>(uint32_t{bf16} << 16U);
+}
+
+template <typename T, typename Part>
+static void sumBlocks(T *sum, const std::vector<const Part *> &parts, int64_t elements, bool accumulate)
 {
     T block[kBlock];
     for (int64_t start = 0; start < elements; start += kBlock) {
@@ -18,9 +30,9 @@ static void sumBlocks(T *sum, const std::vector<const T *> &parts, int64_t eleme
             std::copy_n(sum + start, count, block);
         else
             std::fill_n(block, count, T{0});
-        for (const T *part : parts) {
+        for (const Part *part : parts) {
             for (int64_t i = 0; i < count; ++i)
-                block[i] += part[start + i];
+                block[i] += valueOf(part[start + i]);
         }
         std::copy_n(block, count, sum + start);
     }
@@ -32,6 +44,11 @@ void sumParts(float *sum, const std::vector<const float *> &parts, int64_t eleme
 }
 
 void sumParts(double *sum, const std::vector<const double *> &parts, int64_t elements, bool accumulate)
+{
+    sumBlocks(sum, parts, elements, accumulate);
+}
+
+void sumParts(float *sum, const std::vector<const uint16_t *> &parts, int64_t elements, bool accumulate)
 {
     sumBlocks(sum, parts, elements, accumulate);
 }

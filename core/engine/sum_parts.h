@@ -10,4 +10,7 @@ namespace shardscope::engine {
 void sumParts(float *sum, const std::vector<const float *> &parts, int64_t elements, bool accumulate);
 void sumParts(double *sum, const std::vector<const double *> &parts, int64_t elements, bool accumulate);
 
+/// Parts in bf16 (their bits), summed in fp32.
+void sumParts(float *sum, const std::vector<const uint16_t *> &parts, int64_t elements, bool accumulate);
+
 } // namespace shardscope::engine

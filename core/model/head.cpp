@@ -75,7 +75,7 @@ void Head::runChunk(const at::Tensor &y_MC, const at::Tensor &logits_MV, const a
     m_output.forward(logits_MV, y_MC);
     if (!backward)
         return ops::crossEntropyLoss(logits_MV, losses_M, targets_M);
-    ops::crossEntropy(logits_MV, losses_M, targets_M, lossScale);
+    ops::crossEntropy(logits_MV, losses_M, targets_M, lossScale, m_engine.gradientScale());
     m_output.backwardWeight(logits_MV, y_MC);
     m_output.backwardInput(y_MC, logits_MV);
 }

@@ -15,6 +15,8 @@ static constexpr int64_t kRowGrain = 16;
 
 static Precision precisionOf(const at::Tensor &tensor)
 {
+    if (tensor.scalar_type() == at::kHalf)
+        return Precision::Fp16;
     return tensor.scalar_type() == at::kBFloat16 ? Precision::Bf16 : Precision::Fp32;
 }
 
@@ -242,18 +244,22 @@ void swigluBackward(const at::Tensor &dGateUp_MF2, const at::Tensor &h_MF, const
     });
 }
 
-void crossEntropy(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M, double scale)
+void crossEntropy(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M, double scale,
+                  const at::Tensor &gradientScale)
 {
     const int64_t rows = logits_MV.size(0);
     const int64_t vocabulary = logits_MV.size(1);
     float *losses = losses_M.mutable_data_ptr<float>();
     const int64_t *targets = targets_M.const_data_ptr<int64_t>();
-    const auto factor = static_cast<float>(scale);
+    auto factor = static_cast<float>(scale);
+    const double *further = gradientScale.defined() ? gradientScale.const_data_ptr<double>() : nullptr;
     if (logits_MV.is_cuda()) {
         kernels::cuda::crossEntropy(precisionOf(logits_MV), mutableDataOf(logits_MV), losses, targets, rows, vocabulary,
-                                    factor, currentStream());
+                                    factor, currentStream(), further);
         return;
     }
+    if (further)
+        factor *= static_cast<float>(*further);
     at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
         kernels::cpu::crossEntropy(precisionOf(logits_MV), mutableRowOf(logits_MV, begin), losses + begin,
                                    targets + begin, end - begin, vocabulary, factor);
@@ -356,7 +362,7 @@ void linearBackwardWeight(const GradientPlace &place, const at::Tensor &dy_MO, c
             at::addmm_out(grad, grad, dy_OM, x_MI);
         else
             at::mm_out(grad, dy_OM, x_MI);
-    } else if (x_MI.is_cuda()) {
+    } else if (x_MI.is_cuda() && x_MI.scalar_type() == at::kBFloat16) {
         if (place.accumulate)
             at::addmm_out(grad, grad, dy_OM, x_MI, at::kFloat);
         else

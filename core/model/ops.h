@@ -54,8 +54,10 @@ void swiglu(const at::Tensor &h_MF, const at::Tensor &gateUp_MF2);
 void swigluBackward(const at::Tensor &dGateUp_MF2, const at::Tensor &h_MF, const at::Tensor &dh_MF,
                     const at::Tensor &gateUp_MF2);
 
-/// logits_MV become their gradient, scaled; losses_M (fp32) are not scaled. Negative targets are not counted.
-void crossEntropy(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M, double scale);
+/// logits_MV become their gradient, times scale and gradientScale (an fp64 scalar beside them, or undefined); losses_M
+/// (fp32) are not scaled. Negative targets are not counted.
+void crossEntropy(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M, double scale,
+                  const at::Tensor &gradientScale = {});
 void crossEntropyLoss(const at::Tensor &logits_MV, const at::Tensor &losses_M, const at::Tensor &targets_M);
 
 void embedding(const at::Tensor &x_MC, const at::Tensor &weight_VC, const at::Tensor &tokens_M);
@@ -68,8 +70,9 @@ void biasBackward(const engine::Engine::GradientPlace &place, const at::Tensor &
 /// dx_MI = dy_MO · weight_OI, or added to it.
 void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const at::Tensor &weight_OI,
                          bool accumulate = false);
-/// place (fp32) (+)= dy_MOᵀ · x_MI. On CUDA the product itself is fp32; on the CPU a bf16 product is rounded first, as
-/// PyTorch's own mixed precision does.
+/// place (fp32) (+)= dy_MOᵀ · x_MI. On CUDA a bf16 product comes out in fp32; on the CPU it is rounded first, as
+/// PyTorch's own mixed precision does, and an fp16 product is on both: it overflows where PyTorch's does, so that loss
+/// scales are the same.
 void linearBackwardWeight(const engine::Engine::GradientPlace &place, const at::Tensor &dy_MO, const at::Tensor &x_MI);
 
 } // namespace shardscope::model::ops

@@ -99,6 +99,7 @@ struct StepResult
     double learningRate = 0;
     int64_t tokens = 0; ///< this rank's counted tokens
     StepState state = StepState::Ok;
+    std::optional<double> lossScale; ///< of fp16, in this step
 };
 
 /// A configuration that comes into force between two steps. Its strings live as long as the call.

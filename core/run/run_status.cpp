@@ -72,6 +72,9 @@ std::string toJson(const RunStatus &status)
                       {"loss", orNull(status.loss)},
                       {"validation_loss", orNull(status.validationLoss)},
                       {"loss_tail", status.lossTail},
+                      {"step_state", status.stepState ? json(toText(*status.stepState)) : json(nullptr)},
+                      {"loss_scale", orNull(status.lossScale)},
+                      {"skipped_steps", status.skippedSteps},
                       {"tokens_per_second", orNull(status.tokensPerSecond)},
                       {"step_ns", orNull(status.stepNs)},
                       {"peak_allocated_bytes", orNull(status.peakAllocatedBytes)},
@@ -148,6 +151,11 @@ Result<RunStatus> statusFromJson(std::string_view text)
     take(*object, "steps", status.steps);
     take(*object, "loss", status.loss);
     take(*object, "validation_loss", status.validationLoss);
+    std::string stepState;
+    take(*object, "step_state", stepState);
+    status.stepState = fromText<StepState>(stepState);
+    take(*object, "loss_scale", status.lossScale);
+    take(*object, "skipped_steps", status.skippedSteps);
     take(*object, "tokens_per_second", status.tokensPerSecond);
     take(*object, "step_ns", status.stepNs);
     take(*object, "peak_allocated_bytes", status.peakAllocatedBytes);

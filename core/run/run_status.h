@@ -53,7 +53,10 @@ struct RunStatus
     std::optional<int64_t> steps;
     std::optional<double> loss;
     std::optional<double> validationLoss;
-    std::vector<double> lossTail; ///< of the last 64 steps, oldest first
+    std::vector<double> lossTail;       ///< of the last 64 steps, oldest first
+    std::optional<StepState> stepState; ///< of the newest step
+    std::optional<double> lossScale;    ///< of fp16, in that step
+    int64_t skippedSteps = 0;           ///< of this attempt: whose state was not ok
     std::optional<double> tokensPerSecond;
     std::optional<int64_t> stepNs;             ///< of the slowest rank
     std::optional<int64_t> peakAllocatedBytes; ///< of the rank that holds most

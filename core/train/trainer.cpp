@@ -56,6 +56,9 @@ Result<> Trainer::resume(const std::filesystem::path &checkpoint)
         return tl::unexpected(state.error());
     m_done = m_checkpointed = m_plan.stepsBefore = state->step;
     m_plan.samplesBefore = state->nextSample;
+    if (state->scaler)
+        m_job.decoder.engine().restoreScaler(
+            {state->scaler->scale, state->scaler->growthTracker, state->scaler->skippedSteps});
     return {};
 }
 
@@ -186,8 +189,10 @@ Result<> Trainer::runStep()
     step.began = StepMark::now(engine.device());
     step.result.learningRate = m_schedule.at(step.number);
     m_job.observer.stepBegan(step.number);
-    // Without clipping nothing is to be known of the whole gradient before the update.
-    if (m_inForce.optimizer.clipNorm == 0)
+    // Without clipping nothing is to be known of the whole gradient before the update, except in fp16 whether it
+    // overflowed.
+    const bool isFp16 = m_inForce.precision.compute == Precision::Fp16;
+    if (m_inForce.optimizer.clipNorm == 0 && !isFp16)
         engine.expectUpdate(step.result.learningRate);
     const at::Tensor loss = accumulateGradients(step);
     const CommandWords words = toWords(m_job.commands.poll());
@@ -230,7 +235,11 @@ void Trainer::takeValues(OpenStep &step)
     const double norm = values.gradientNorm();
     step.result.loss = values.lossSum;
     step.result.gradientNorm = norm;
-    if (std::isnan(values.lossSum) || std::isnan(norm))
+    if (values.scale > 0)
+        step.result.lossScale = values.scale;
+    if (values.overflowed())
+        step.result.state = StepState::Skipped;
+    else if (std::isnan(values.lossSum) || std::isnan(norm))
         step.result.state = StepState::Nan;
     else if (std::isinf(values.lossSum) || std::isinf(norm))
         step.result.state = StepState::Inf;
@@ -244,10 +253,15 @@ Result<> Trainer::finish(OpenStep &step)
     const StepReport report{step.number, step.result, step.ended.nsSince(step.began), figures};
     if (m_job.stepDone)
         m_job.stepDone(report);
-    m_job.report(control::StepMessage{
-        step.number, m_job.configuration.train.steps, step.result.loss, step.result.validationLoss, step.result.tokens,
-        report.stepNs, figures.peakAllocatedBytes, figures.exposedCommunicationNs, realtimeNs(), figures.ofNs});
-    if (step.result.state == StepState::Ok)
+    m_job.report(control::StepMessage{step.number, m_job.configuration.train.steps, step.result.loss,
+                                      step.result.validationLoss, step.result.tokens, report.stepNs,
+                                      figures.peakAllocatedBytes, figures.exposedCommunicationNs, realtimeNs(),
+                                      figures.ofNs, step.result.state, step.result.lossScale});
+    if (step.result.state == StepState::Skipped)
+        m_job.observer.event(EventKind::Nan,
+                             fmt::format("Step {} is skipped: a gradient passed what fp16 holds at a loss scale of {}",
+                                         step.number, *step.result.lossScale));
+    if (step.result.state == StepState::Ok || step.result.state == StepState::Skipped)
         return {};
     const std::string text =
         fmt::format("The {} of step {} is {}", std::isfinite(*step.result.loss) ? "gradient" : "loss", step.number,
@@ -272,7 +286,10 @@ Result<> Trainer::checkpointIfDue()
 
 LoopState Trainer::loopState() const
 {
-    return {m_done, m_plan.samplesAfter(m_done), std::nullopt};
+    LoopState state{m_done, m_plan.samplesAfter(m_done), std::nullopt};
+    if (const auto scaler = m_job.decoder.engine().scalerState())
+        state.scaler = {scaler->scale, scaler->growthTracker, scaler->skippedSteps};
+    return state;
 }
 
 /// A full disk must not end a run whose weights are in order: it is a warning, and the next checkpoint may fit.

@@ -11,7 +11,7 @@ namespace {
 struct Card
 {
     std::string_view name; ///< as the driver has it, without "NVIDIA" and "GeForce"
-    double bf16Tera;       ///< dense, accumulated in fp32
+    double bf16Tera;       ///< and fp16: dense, accumulated in fp32
     double fp32Tera;
     bool variants = false; ///< what follows the name (memory, form factor) changes nothing
 };
@@ -72,7 +72,7 @@ std::optional<double> peakFlops(const DeviceDescription &device, Precision compu
     }
     for (const Card &card : kCards) {
         if (fits(card, name))
-            return (compute == Precision::Bf16 ? card.bf16Tera : card.fp32Tera) * 1e12;
+            return (compute == Precision::Fp32 ? card.fp32Tera : card.bf16Tera) * 1e12;
     }
     return std::nullopt;
 }

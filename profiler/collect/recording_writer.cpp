@@ -312,11 +312,22 @@ void RecordingWriter::handle(const StepEndedEvent &event)
         }
     }
     m_steps.ended(payload.number, payload.monotonicNs, payload.result, peakBytes);
+    addLossScale(payload.number, payload.result);
 }
 
 void RecordingWriter::handle(const StepValuesEvent &event)
 {
     m_steps.values(event.payload->number, event.payload->result);
+    addLossScale(event.payload->number, event.payload->result);
+}
+
+/// One value a step, at the host's end of it.
+void RecordingWriter::addLossScale(int64_t step, const observe::StepResult &result)
+{
+    const auto timeNs = m_steps.hostEndNs(step);
+    if (result.lossScale && timeNs)
+        m_writer.add(
+            store::MetricRow{.timeNs = *timeNs, .nameId = m_writer.nameId("loss_scale"), .value = *result.lossScale});
 }
 
 void RecordingWriter::handle(const UnitsEvent &event)

@@ -69,6 +69,7 @@ private:
     void handle(const StepBeganEvent &event);
     void handle(const StepEndedEvent &event);
     void handle(const StepValuesEvent &event);
+    void addLossScale(int64_t step, const observe::StepResult &result);
     void handle(const UnitsEvent &event);
     void handle(const CommunicatorEvent &event);
     void handle(const NoteEvent &event);

@@ -68,6 +68,13 @@ void StepSumsKeeper::values(int64_t number, const observe::StepResult &result)
         m_sink(step->row);
 }
 
+std::optional<int64_t> StepSumsKeeper::hostEndNs(int64_t number) const
+{
+    const auto found =
+        std::find_if(m_steps.rbegin(), m_steps.rend(), [&](const Step &step) { return step.row.number == number; });
+    return found == m_steps.rend() || found->hostEndNs == 0 ? std::nullopt : std::optional(found->hostEndNs);
+}
+
 void StepSumsKeeper::span(const store::TimedSpan &span)
 {
     m_spans.push_back(span);

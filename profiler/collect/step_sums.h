@@ -32,6 +32,8 @@ public:
                std::optional<int64_t> peakAllocatedBytes);
     /// Values that came later than the end.
     void values(int64_t number, const observe::StepResult &result);
+    /// The host's end of a step (CLOCK_REALTIME); nothing where it is not known, or not any more.
+    std::optional<int64_t> hostEndNs(int64_t number) const;
     void span(const store::TimedSpan &span);
 
     /// A call of step `number` put work on the device, whose record has not come in yet; and then it has.

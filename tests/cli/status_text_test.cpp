@@ -29,6 +29,12 @@ TEST(StepLine, hasWhatWasMeasured)
     run::RunStatus little;
     little.step = 3;
     EXPECT_EQ(stepLine(little), "step 3/?");
+    auto skipped = little;
+    skipped.stepState = StepState::Skipped;
+    skipped.loss = 2;
+    skipped.lossScale = 32768;
+    skipped.skippedSteps = 4;
+    EXPECT_EQ(stepLine(skipped), "step 3/?  skipped  loss 2.0000  scale 32768  4 skipped");
 }
 
 TEST(ProgressLine, showsHowFarAndHowLong)

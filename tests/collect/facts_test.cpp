@@ -52,6 +52,7 @@ TEST(PeakRate, IsThatOfTheCardOrNothing)
     DeviceDescription device{.kind = DeviceKind::Cuda, .name = "NVIDIA H200"};
     EXPECT_DOUBLE_EQ(peakFlops(device, Precision::Bf16).value_or(0), 989.4e12);
     EXPECT_DOUBLE_EQ(peakFlops(device, Precision::Fp32).value_or(0), 66.9e12);
+    EXPECT_DOUBLE_EQ(peakFlops(device, Precision::Fp16).value_or(0), 989.4e12);
     device.name = "NVIDIA A100-SXM4-80GB";
     EXPECT_DOUBLE_EQ(peakFlops(device, Precision::Bf16).value_or(0), 311.9e12);
     device.name = "NVIDIA GeForce RTX 4090";

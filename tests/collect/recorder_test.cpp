@@ -461,6 +461,23 @@ TEST_F(RecorderTest, ValuesThatComeLaterReachTheStep)
                 ElementsAre("1|7.5|inf", "2|7.0|ok"));
 }
 
+TEST_F(RecorderTest, KeepsTheLossScaleOfEachStep)
+{
+    auto opened = Recorder::open(options());
+    ASSERT_TRUE(opened) << opened.error().text;
+    (*opened)->stepBegan(1);
+    (*opened)->stepEnded({.loss = 7.0, .state = StepState::Skipped, .lossScale = 65536});
+    (*opened)->stepBegan(2);
+    (*opened)->stepEnded({});
+    (*opened)->stepBegan(3);
+    (*opened)->stepValues(2, {.loss = 6.0, .lossScale = 32768});
+    (*opened)->stepEnded({.loss = 5.0});
+    ASSERT_TRUE((*opened)->close(0));
+    EXPECT_THAT(read().rows("SELECT step.number, step.state, cast(value AS INTEGER) FROM metric JOIN name USING "
+                            "(name_id) JOIN step ON time_ns = end_ns WHERE text = 'loss_scale' ORDER BY number"),
+                ElementsAre("1|skipped|65536", "2|ok|32768"));
+}
+
 TEST_F(RecorderTest, SaysWhatStandsInItsWay)
 {
     RecorderOptions nowhere = options();

@@ -102,6 +102,30 @@ TEST(CheckRun, tellsAllProblemsAtOnceAndEachAtItsKey)
                             IsProblem("train.validate_every", "needs held-out data")));
 }
 
+TEST(CheckRun, takesALossScaleForFp16Alone)
+{
+    const ResolvedRun run = resolved({"precision.compute=fp16", "precision.scaler.initial=1024",
+                                      "precision.scaler.growth_interval=100", "precision.reduce=bf16"});
+    EXPECT_EQ(run.configuration.precision.scaler.initial, 1024);
+    EXPECT_THAT(run.notes, testing::Contains(HasSubstr("fp16 by way of fp32")));
+    EXPECT_THAT(
+        problemsOf(with({"precision.compute=bf16", "precision.scaler.initial=1024", "precision.scaler.backoff=0.25"})),
+        ElementsAre(IsProblem("precision.scaler.initial", "is for precision.compute = fp16: bf16 has fp32's"),
+                    IsProblem("precision.scaler.backoff", "is for precision.compute = fp16")));
+    RunConfiguration c;
+    for (const char *bad : {"precision.scaler.initial=0.5", "precision.scaler.growth_factor=1",
+                            "precision.scaler.backoff=1", "precision.scaler.backoff=0",
+                            "precision.scaler.growth_interval=0", "precision.reduce=fp16", "precision.moments=fp16"})
+        EXPECT_FALSE(setAssignment(c, bad)) << bad;
+}
+
+TEST(CheckRun, saysWhereABf16MomentDoesNotFall)
+{
+    EXPECT_THAT(resolved({"precision.moments=bf16", "optimizer.betas=0.9,0.999"}).notes,
+                testing::Contains(HasSubstr("may never fall")));
+    EXPECT_THAT(resolved({"precision.moments=bf16"}).notes, testing::Not(testing::Contains(HasSubstr("never fall"))));
+}
+
 TEST(CheckRun, checksFieldsThatWereSetWithoutTheRegistry)
 {
     RunConfiguration c;

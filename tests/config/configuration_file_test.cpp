@@ -81,6 +81,18 @@ TEST(Toml, refusesWhatIsNoConfiguration)
     EXPECT_EQ(mistakesOf("[train]\n"), "");
 }
 
+TEST(Toml, aKeyOfTwoDotsIsReadInItsSection)
+{
+    for (const char *text : {"[precision]\ncompute = \"fp16\"\nscaler.initial = 1024\nscaler.backoff = 0.25",
+                             "[precision]\ncompute = \"fp16\"\n[precision.scaler]\ninitial = 1024\nbackoff = 0.25"}) {
+        RunConfiguration c;
+        ASSERT_TRUE(applyToml(c, text, "run.toml")) << text;
+        EXPECT_EQ(c.precision.scaler.initial, 1024);
+        EXPECT_EQ(c.precision.scaler.backoff, 0.25);
+    }
+    EXPECT_THAT(mistakesOf("[precision.scaler]\ninitail = 5"), HasSubstr("precision.scaler.initial"));
+}
+
 TEST(Json, holdsEveryKeyAndReadsBack)
 {
     RunConfiguration c;

@@ -86,6 +86,34 @@ TEST(Communicator, collectivesGiveTheRightNumbers)
     }
 }
 
+TEST(Communicator, reductionsInBf16RoundEachPartAndAddInFp32)
+{
+    observe::Observer observer;
+    for (const int worldSize : {1, 2, 3, 4}) {
+        SCOPED_TRACE(worldSize);
+        const int64_t part = 384;
+        std::vector<at::Tensor> all;
+        at::Tensor expected = torch::zeros({part * worldSize});
+        for (int rank = 0; rank < worldSize; ++rank) {
+            all.push_back(torch::randn({part * worldSize}, at::detail::createCPUGenerator(rank + 1)));
+            // With one rank nothing travels, and nothing is rounded.
+            expected += worldSize == 1 ? all.back() : all.back().to(at::kBFloat16).to(at::kFloat);
+        }
+        test::runRanks(worldSize, observer, [&](engine::Communicator &communicator) {
+            const int rank = communicator.rank();
+            const at::Tensor own = expected.narrow(0, rank * part, part);
+            const at::Tensor slice = torch::full({part}, 5.0F);
+            communicator.reduceScatterInBf16(all[static_cast<size_t>(rank)].clone(), slice, false, {}).wait();
+            EXPECT_TRUE(at::equal(slice, own));
+            communicator.reduceScatterInBf16(all[static_cast<size_t>(rank)].clone(), slice, true, {}).wait();
+            EXPECT_TRUE(at::allclose(slice, 2 * own));
+            const at::Tensor sum = all[static_cast<size_t>(rank)].clone();
+            communicator.allReduceInBf16(sum, {}).wait();
+            EXPECT_TRUE(at::equal(sum, worldSize == 1 ? expected : expected.to(at::kBFloat16).to(at::kFloat)));
+        });
+    }
+}
+
 TEST(Communicator, tellsTheObserverOfEachCall)
 {
     Witness witness;
@@ -134,6 +162,13 @@ TEST(Cast, roundsAsLibTorchDoes)
     engine::castToBf16(static_cast<uint16_t *>(cast.mutable_data_ptr()), values.const_data_ptr<float>(),
                        values.numel());
     EXPECT_TRUE(at::allclose(cast.to(at::kFloat), values.to(at::kBFloat16).to(at::kFloat), 0, 0, true));
+    values[5] = 65519.9F; // below the half-way to the first that fp16 lacks
+    values[6] = 65520;
+    values[7] = 3e-8F; // more than half of the smallest
+    const at::Tensor half = at::empty(values.sizes(), at::kHalf);
+    engine::castToFp16(static_cast<uint16_t *>(half.mutable_data_ptr()), values.const_data_ptr<float>(),
+                       values.numel());
+    EXPECT_TRUE(at::allclose(half.to(at::kFloat), values.to(at::kHalf).to(at::kFloat), 0, 0, true));
 }
 
 TEST(CollectiveOrder, differsWithWhatWasIssuedAndInWhichOrder)

@@ -12,6 +12,7 @@ libraries=$(printf '%s:' "$site"/torch/lib "$site"/nvidia/*/lib)
 export LD_LIBRARY_PATH="${libraries}$PWD/.carry/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 home=${BUILD:-.carry}
 export SHARDSCOPE_BIN="$PWD/$home/bin" SHARDSCOPE_SOURCE="$PWD"
+SHARDSCOPE_PYTHON=$(command -v python3) && export SHARDSCOPE_PYTHON
 {
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     python3 -c 'import torch; print("torch", torch.__version__, "cuda", torch.version.cuda, "nccl", ".".join(map(str, torch.cuda.nccl.version())))'

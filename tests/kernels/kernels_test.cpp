@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fused pass against ATen's own operators and autograd in fp64, on the same rounded inputs. The error is
-// ‖out − reference‖ / ‖reference‖: 2e-6 in fp32, 5e-3 (a rounding of the result) in bf16. Outputs are poisoned first.
+// ‖out − reference‖ / ‖reference‖: 2e-6 in fp32, 5e-3 (a rounding of the result) in bf16, 1e-3 in fp16. Outputs are
+// poisoned first.
 #include "core/model/kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,20 @@ namespace kernels = shardscope::model::kernels;
 using at::Tensor;
 
 namespace {
+
+at::ScalarType dtypeOf(Precision precision)
+{
+    if (precision == Precision::Fp16)
+        return at::kHalf;
+    return precision == Precision::Bf16 ? at::kBFloat16 : at::kFloat;
+}
+
+double toleranceOf(at::ScalarType type)
+{
+    if (type == at::kHalf)
+        return 1e-3;
+    return type == at::kBFloat16 ? 5e-3 : 2e-6;
+}
 
 struct Case
 {
@@ -37,10 +52,7 @@ protected:
     int64_t rows() const { return GetParam().rows; }
     int64_t width() const { return GetParam().width; }
     at::TensorOptions floats() const { return at::TensorOptions().device(GetParam().device).dtype(at::kFloat); }
-    at::TensorOptions compute() const
-    {
-        return floats().dtype(precision() == Precision::Bf16 ? at::kBFloat16 : at::kFloat);
-    }
+    at::TensorOptions compute() const { return floats().dtype(dtypeOf(precision())); }
     Tensor input(at::IntArrayRef sizes) const { return at::randn(sizes, floats()).to(compute()); }
     Tensor poisoned(at::IntArrayRef sizes) const { return at::full(sizes, NAN, compute()); }
     static Tensor exact(const Tensor &t) { return t.to(at::kDouble).detach().requires_grad_(true); }
@@ -49,7 +61,7 @@ protected:
         const auto expected = reference.detach();
         const double error =
             (out.to(at::kDouble) - expected).norm().item<double>() / std::max(expected.norm().item<double>(), 1e-30);
-        EXPECT_LT(error, precision() == Precision::Bf16 && out.scalar_type() == at::kBFloat16 ? 5e-3 : 2e-6) << what;
+        EXPECT_LT(error, toleranceOf(out.scalar_type())) << what;
     }
     void *stream() const { return onCuda() ? c10::cuda::getCurrentCUDAStream().stream() : nullptr; }
 };
@@ -399,12 +411,82 @@ TEST_P(Kernels, adamWAgreesWithPyTorchs)
     expectClose(second, referenceSecond, "exp_avg_sq");
 }
 
+/// Moments in bf16 follow those in fp32 as far as their rounding allows; a NaN for the scale changes nothing at all.
+TEST_P(Kernels, updatesKeepRoundedMomentsAndLeaveASkippedStep)
+{
+    const int64_t n = rows() * width();
+    const Tensor start = at::randn({n}, floats());
+    const kernels::AdamWStep constants{1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 0.1F, 0.05F};
+    const auto bits = [](const Tensor &t) { return static_cast<uint16_t *>(t.data_ptr()); };
+    const auto update = [&](const Tensor &p, const Tensor &m, const Tensor &v, const Tensor &g, const Tensor &scale) {
+        const bool isBf16 = m.scalar_type() == at::kBFloat16;
+        float *master = p.data_ptr<float>();
+        const float *gradient = g.data_ptr<float>();
+        const float *factor = scale.data_ptr<float>();
+        if (onCuda() && isBf16)
+            kernels::cuda::adamW(master, bits(m), bits(v), gradient, factor, n, constants, stream());
+        else if (onCuda())
+            kernels::cuda::adamW(master, m.data_ptr<float>(), v.data_ptr<float>(), gradient, factor, n, constants,
+                                 stream());
+        else if (isBf16)
+            kernels::cpu::adamW(master, bits(m), bits(v), gradient, factor, n, constants);
+        else
+            kernels::cpu::adamW(master, m.data_ptr<float>(), v.data_ptr<float>(), gradient, factor, n, constants);
+    };
+    std::vector<Tensor> last;
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+        const Tensor master = start.clone();
+        const Tensor first = at::zeros({n}, floats().dtype(type));
+        const Tensor second = at::zeros({n}, floats().dtype(type));
+        for (int step = 0; step < 3; ++step) {
+            const Tensor gradient = start.roll(step + 1);
+            update(master, first, second, gradient, at::full({}, 0.5, floats()));
+            const Tensor before[] = {master.clone(), first.clone(), second.clone()};
+            update(master, first, second, gradient / 0.0, at::full({}, NAN, floats()));
+            EXPECT_TRUE(at::equal(master, before[0]) && at::equal(first, before[1]) && at::equal(second, before[2]));
+        }
+        last.insert(last.end(), {master, first.to(at::kFloat), second.to(at::kFloat)});
+    }
+    for (size_t i = 0; i < 3; ++i) {
+        const double error = ((last[i + 3] - last[i]).norm() / last[i].norm()).item<double>();
+        EXPECT_LT(error, i == 0 ? 1e-3 : 5e-3);
+        EXPECT_GT(error, 0) << "rounding was to show";
+    }
+}
+
+/// torch.optim.SGD by LibTorch's operators, to the bit; the processor has those themselves.
+TEST_P(Kernels, sgdHasTheBitsOfLibTorchsOperators)
+{
+    if (!onCuda())
+        GTEST_SKIP() << "the pass is for CUDA";
+    const int64_t n = rows() * width();
+    for (const double decay : {0.0, 0.1}) {
+        const Tensor master = at::randn({n}, floats());
+        const Tensor moment = at::zeros({n}, floats());
+        Tensor p = master.clone();
+        Tensor m = moment.clone();
+        const Tensor scale = at::full({}, 0.3, floats());
+        for (int step = 0; step < 3; ++step) {
+            const Tensor gradient = at::randn({n}, floats());
+            kernels::cuda::sgd(master.data_ptr<float>(), moment.data_ptr<float>(), gradient.data_ptr<float>(),
+                               scale.data_ptr<float>(), n, 1e-2F, 0.9F, static_cast<float>(decay), stream());
+            Tensor g = gradient * scale;
+            if (decay != 0)
+                g.add_(p, decay);
+            m.mul_(0.9).add_(g);
+            p.add_(m, -1e-2);
+            EXPECT_TRUE(at::equal(master, p) && at::equal(moment, m)) << "step " << step;
+        }
+    }
+}
+
 // Widths that vectors divide and widths that they don't, few rows and many.
 #define SHARDSCOPE_CASES(device)                                                                                       \
     testing::Values(Case{device, Precision::Fp32, 37, 64}, Case{device, Precision::Fp32, 5, 99},                       \
                     Case{device, Precision::Fp32, 300, 288}, Case{device, Precision::Bf16, 37, 64},                    \
                     Case{device, Precision::Bf16, 5, 99}, Case{device, Precision::Bf16, 300, 288},                     \
                     Case{device, Precision::Bf16, 600, 2048}, Case{device, Precision::Fp32, 3, 8192},                  \
-                    Case{device, Precision::Bf16, 3, 5001})
+                    Case{device, Precision::Bf16, 3, 5001}, Case{device, Precision::Fp16, 37, 64},                     \
+                    Case{device, Precision::Fp16, 5, 99}, Case{device, Precision::Fp16, 600, 2048})
 INSTANTIATE_TEST_SUITE_P(Cpu, Kernels, SHARDSCOPE_CASES(at::kCPU));
 INSTANTIATE_TEST_SUITE_P(Cuda, Kernels, SHARDSCOPE_CASES(at::kCUDA));

@@ -35,6 +35,23 @@ TEST(StepMeter, countsAStepWhenAllRanksHaveReportedIt)
     EXPECT_EQ(status.lossTail.size(), 1u);
 }
 
+TEST(StepMeter, countsSkippedSteps)
+{
+    StepMeter meter(1);
+    run::RunStatus status;
+    StepMessage skipped = step(1, 1000);
+    skipped.state = StepState::Skipped;
+    skipped.lossScale = 65536;
+    meter.add(0, skipped, status);
+    EXPECT_EQ(status.stepState, StepState::Skipped);
+    EXPECT_EQ(status.lossScale, 65536);
+    EXPECT_EQ(status.skippedSteps, 1);
+    meter.add(0, step(2, 1000), status);
+    EXPECT_EQ(status.stepState, StepState::Ok);
+    EXPECT_FALSE(status.lossScale);
+    EXPECT_EQ(status.skippedSteps, 1);
+}
+
 TEST(StepMeter, leavesOutWhatARankDidNotMeasure)
 {
     StepMeter meter(2);

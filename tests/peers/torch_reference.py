@@ -14,6 +14,9 @@ bf16 is what FSDP2's MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=flo
 forward and backward, gradients turned to fp32 before they are reduced. One thing is done better than there: the embedding's
 gradient is summed in fp32. In bf16 a token that occurs a hundred times loses 6e-3 of it, which is PyTorch's error and not
 what we want to compare with.
+
+fp16 is the same in float16, with torch.amp.GradScaler: gradients are computed of the scaled loss, unscale_() gives the norm,
+step() skips where one is not finite. "given" then has each step's scale, and whether it is skipped.
 """
 import json
 import sys
@@ -28,7 +31,7 @@ def load_weights(spec, step):
     weights, offset = {}, 0
     for name, shape in spec["parameters"]:
         count = torch.Size(shape).numel()
-        weights[name] = flat[offset:offset + count].view(shape).clone().requires_grad_()
+        weights[name] = flat[offset:offset + count].view(shape).to(spec["device"], copy=True).requires_grad_()
         offset += count
     return weights
 
@@ -37,7 +40,7 @@ def rope_tables(spec):
     size = spec["head_size"]
     inverse = 1.0 / spec["rope_theta"] ** (torch.arange(0, size, 2).float() / size)
     angles = torch.outer(torch.arange(spec["sequence_length"]).float(), inverse)
-    angles = torch.cat([angles, angles], -1)  # half-split layout, as in Hugging Face's Llama
+    angles = torch.cat([angles, angles], -1).to(spec["device"])  # half-split layout, as in Hugging Face's Llama
     return angles.cos(), angles.sin()
 
 
@@ -92,7 +95,11 @@ def make_optimizer(masters, spec):
     return torch.optim.SGD(groups, lr=1.0, momentum=spec["momentum"])
 
 
-def gradients_of(tokens, masters, parts, dtype, spec, tables):
+def norm_of(masters):
+    return torch.linalg.vector_norm(torch.stack([p.grad.double().norm() for p in masters.values()])).item()
+
+
+def gradients_of(tokens, masters, parts, dtype, spec, tables, scaler=None):
     """Sets each master's gradient, the mean of those of `parts` parts of the sequences; returns the loss and the norm."""
     for master in masters.values():
         master.grad = torch.zeros_like(master)
@@ -101,14 +108,36 @@ def gradients_of(tokens, masters, parts, dtype, spec, tables):
         weights = {name: p.detach().to(dtype).requires_grad_() for name, p in masters.items()}
         embedding = masters["embedding.weight"].detach().requires_grad_()
         loss = loss_of(rows, weights, embedding, spec, *tables) / parts
-        loss.backward()
+        (scaler.scale(loss) if scaler else loss).backward()
         for name, master in masters.items():
             for p in (weights[name], embedding if name == "embedding.weight" else None):
                 if p is not None and p.grad is not None:  # a tied embedding has both
                     master.grad += p.grad.float()
         total += loss.item()
-    norm = torch.linalg.vector_norm(torch.stack([p.grad.double().norm() for p in masters.values()]))
-    return total, norm.item()
+    return total, norm_of(masters)
+
+
+def given_with_scaler(tokens, spec, tables):
+    """Losses and unscaled norms at the given weights, with the scales of a scaler that goes through all of them. Each rank's
+    part of a step's sequences has its own products in fp16, which overflow later than one of all of them."""
+    own = spec["scaler"]
+    scaler = torch.amp.GradScaler(spec["device"], init_scale=own["initial"], growth_factor=own["growth_factor"],
+                                  backoff_factor=own["backoff"], growth_interval=own["growth_interval"])
+    result = {"losses": [], "norms": [], "scales": [], "skipped": []}
+    for step in range(spec["steps"]):
+        masters = load_weights(spec, step)
+        optimizer = torch.optim.SGD(masters.values(), lr=0.0)
+        loss, _ = gradients_of(tokens[step], masters, spec["ranks"], torch.float16, spec, tables, scaler)
+        result["scales"].append(scaler.get_scale())
+        scaler.unscale_(optimizer)
+        norm = norm_of(masters)
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = scaler.get_scale() < result["scales"][-1]
+        result["losses"].append(loss)
+        result["norms"].append(None if skipped else norm)
+        result["skipped"].append(skipped)
+    return result
 
 
 def train(tokens, parts, dtype, spec, tables):
@@ -135,9 +164,14 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         spec = json.load(file)
     torch.set_num_threads(1)
+    spec.setdefault("device", "cpu")
     steps, rows, width = spec["steps"], spec["global_batch"], spec["sequence_length"] + 1
     tokens = torch.from_file(spec["tokens"], dtype=torch.int64, size=steps * rows * width).view(steps, rows, width)
+    tokens = tokens.to(spec["device"])
     tables = rope_tables(spec)
+    if spec["precision"] == "fp16":
+        print(json.dumps({"torch": torch.__version__, "given": given_with_scaler(tokens, spec, tables)}))
+        return
     dtype = torch.bfloat16 if spec["precision"] == "bf16" else torch.float32
     given = [gradients_of(tokens[step], load_weights(spec, step), 1, dtype, spec, tables) for step in range(steps)]
     trained = [as_columns(train(tokens, parts, dtype, spec, tables)) for parts in spec["parts"]]

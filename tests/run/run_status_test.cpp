@@ -36,6 +36,9 @@ static RunStatus fullStatus()
     status.loss = 2.25;
     status.validationLoss = 2.5;
     status.lossTail = {3.0, 2.25};
+    status.stepState = StepState::Skipped;
+    status.lossScale = 1024;
+    status.skippedSteps = 3;
     status.tokensPerSecond = 1234.5;
     status.stepNs = 1000;
     status.peakAllocatedBytes = 1 << 20;
@@ -56,6 +59,7 @@ TEST(RunStatus, comesBackFromItsText)
     EXPECT_EQ(read->heartbeatNs, 1'700'000'000'123'456'789);
     EXPECT_EQ(read->failure->text, "last \"lines\"\nof ümlauts");
     EXPECT_EQ(read->ranks[1].signal, 9);
+    EXPECT_EQ(read->stepState, StepState::Skipped);
     EXPECT_FALSE(read->ranks[1].exitCode);
 }
 

@@ -8,13 +8,10 @@
 // seeds): PyTorch with its batch's sequences in another order 1.6e-3, with its batch summed in two parts 3.5e-3,
 // ours 2.7e-3; all of them from fp32 1.4e-2. With SGD 5e-4 holds throughout. Gradients of step 1 (8 × 32 tokens) are
 // off fp32's by 4.9e-3 (ours) and 5.1e-3 (PyTorch's) of their norm.
-#include "core/base/file.h"
-#include "core/train/learning_rate.h"
+#include "tests/train/pytorch_peer.h"
 #include "tests/train/training_job.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -34,91 +31,6 @@ struct PeerCase
 };
 
 constexpr int64_t kSteps = 10;
-
-std::filesystem::path peerPython()
-{
-    const char *deps = std::getenv("SHARDSCOPE_DEPS");
-    const char *source = std::getenv("SHARDSCOPE_SOURCE");
-    const std::filesystem::path folder =
-        deps && *deps ? std::filesystem::path(deps) : std::filesystem::path(source ? source : ".") / ".deps";
-    return folder / "venv/bin/python";
-}
-
-/// Appends all weights in fp32, in the order of the units, to a file; fills the specification's index.
-void dumpWeights(model::Decoder &decoder, const std::filesystem::path &path, json &spec)
-{
-    std::ofstream file(path, std::ios::binary | std::ios::app);
-    int64_t elements = 0;
-    for (const engine::Bucket &bucket : decoder.engine().buckets()) {
-        for (const engine::ParameterPlace &place : bucket.layout.parameters) {
-            const at::Tensor weight = decoder.engine().gatherParameter(place.shape.name).value().cpu().contiguous();
-            file.write(static_cast<const char *>(weight.const_data_ptr()),
-                       static_cast<std::streamsize>(weight.nbytes()));
-            spec["parameters"].push_back({place.shape.name, place.shape.sizes});
-            elements += weight.numel();
-        }
-    }
-    spec["weights"] = path.string();
-    spec["weight_elements"] = elements;
-}
-
-void dumpTokens(const data::Dataset &dataset, int64_t samples, const std::filesystem::path &path)
-{
-    std::ofstream file(path, std::ios::binary);
-    std::vector<int64_t> sample(static_cast<size_t>(dataset.sequenceLength()) + 1);
-    for (int64_t index = 0; index < samples; ++index) {
-        dataset.sample(index, sample);
-        file.write(reinterpret_cast<const char *>(sample.data()),
-                   static_cast<std::streamsize>(sample.size() * sizeof(int64_t)));
-    }
-}
-
-json specificationOf(const config::RunConfiguration &configuration, const shapes::ModelShape &shape)
-{
-    json spec = {{"layers", shape.layers},
-                 {"heads", shape.heads},
-                 {"key_value_heads", shape.keyValueHeads},
-                 {"head_size", shape.headSize},
-                 {"norm_eps", shape.normEps},
-                 {"rope_theta", shape.ropeTheta},
-                 {"steps", kSteps},
-                 {"global_batch", configuration.train.globalBatch},
-                 {"sequence_length", configuration.train.sequenceLength},
-                 {"precision", toText(configuration.precision.compute)},
-                 {"optimizer", toText(configuration.optimizer.kind)},
-                 {"betas", configuration.optimizer.betas},
-                 {"eps", configuration.optimizer.eps},
-                 {"momentum", configuration.optimizer.momentum},
-                 {"weight_decay", configuration.optimizer.weightDecay},
-                 {"clip_norm", configuration.optimizer.clipNorm},
-                 {"parameters", json::array()}};
-    const train::LearningRateSchedule schedule{configuration.optimizer.learningRate,
-                                               configuration.optimizer.minLearningRate,
-                                               configuration.optimizer.warmupSteps, kSteps};
-    for (int64_t step = 1; step <= kSteps; ++step)
-        spec["rates"].push_back(schedule.at(step));
-    return spec;
-}
-
-Result<json> runPeer(const json &spec, const std::filesystem::path &folder)
-{
-    const auto specPath = folder / "spec.json";
-    const auto resultPath = folder / "peer.json";
-    std::ofstream(specPath) << spec.dump();
-    const auto quoted = [](const std::filesystem::path &path) {
-        std::string text = "'";
-        for (const char c : path.string())
-            text += c == '\'' ? "'\\''" : std::string(1, c);
-        return text + "'";
-    };
-    const char *source = std::getenv("SHARDSCOPE_SOURCE");
-    const auto script = std::filesystem::path(source ? source : ".") / "tests/peers/torch_reference.py";
-    const std::string command =
-        fmt::format("{} {} {} > {}", quoted(peerPython()), quoted(script), quoted(specPath), quoted(resultPath));
-    if (const int status = std::system(command.c_str()); status != 0)
-        return fail("{} ended with {}", command, status);
-    return readTextFile(resultPath).map([](const std::string &text) { return json::parse(text); });
-}
 
 void expectNear(const std::vector<double> &ours, const std::vector<double> &peer, double tolerance, const char *what)
 {
@@ -173,7 +85,7 @@ TEST_P(Peer, HasTheSameLossesAndNorms)
     configuration.optimizer.momentum = test.optimizer == OptimizerKind::Sgd ? 0.9 : 0;
     configuration.optimizer.clipNorm = test.clipNorm;
     configuration.parallel.strategy = test.strategy;
-    json settings = specificationOf(configuration, TrainingJob::shape());
+    json settings = specificationOf(configuration, TrainingJob::shape(), kSteps);
     const bool chaotic = test.precision == Precision::Bf16 && test.optimizer == OptimizerKind::AdamW;
     settings["parts"] = chaotic ? json{1, 2, 4, 8} : json{1};
     json spec; // rank 0's

@@ -65,6 +65,9 @@ void LiveCards::showLoss(const run::RunStatus &status, const LiveSeries &series)
         detail = tr("validation %1").arg(lossText(status.validationLoss));
     else if (status.lossTail.size() > 10)
         detail = tr("was %1").arg(lossText(status.lossTail[status.lossTail.size() - 11]));
+    if (status.skippedSteps > 0)
+        detail = tr("%n step(s) skipped", nullptr, static_cast<int>(status.skippedSteps));
+    m_loss->setToolTip(status.lossScale ? tr("Loss scale of fp16: %1").arg(*status.lossScale) : QString());
     m_loss->setValue(lossText(loss), detail);
 }
 
@@ -74,9 +77,12 @@ void LiveCards::showSpeed(const run::RunStatus &status, const StepPoint *step)
     std::optional<int64_t> wall = status.stepNs;
     if (!wall && step)
         wall = step->wallNs();
-    m_stepTime->setValue(durationText(wall), status.step && status.steps
-                                                 ? tr("step %1 of %2").arg(*status.step).arg(*status.steps)
-                                                 : QString());
+    QString which;
+    if (status.step && status.steps)
+        which = tr("step %1 of %2").arg(*status.step).arg(*status.steps);
+    if (status.stepState == StepState::Skipped)
+        which += tr(", skipped");
+    m_stepTime->setValue(durationText(wall), which);
 }
 
 void LiveCards::showMemory(const run::RunStatus &status, const StepPoint *step, const store::Catalog *catalog)

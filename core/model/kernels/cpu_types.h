@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU kernels share: elements of both precisions, and clones of a function for the levels of x86-64.
+// What the CPU kernels share: elements of all precisions, and clones of a function for the levels of x86-64.
 #pragma once
 
 #include "core/model/kernels/kernels.h"
@@ -23,6 +23,8 @@ struct Bf16
     uint16_t bits;
 };
 
+using Fp16 = _Float16;
+
 SHARDSCOPE_INLINE float load(const float *p, int64_t i)
 {
     return p[i];
@@ -31,6 +33,16 @@ SHARDSCOPE_INLINE float load(const float *p, int64_t i)
 SHARDSCOPE_INLINE float load(const Bf16 *p, int64_t i)
 {
     return std::bit_cast<float>(uint32_t{p[i].bits} << 16);
+}
+
+SHARDSCOPE_INLINE float load(const Fp16 *p, int64_t i)
+{
+    return static_cast<float>(p[i]);
+}
+
+SHARDSCOPE_INLINE void store(Fp16 *p, int64_t i, float value)
+{
+    p[i] = static_cast<Fp16>(value);
 }
 
 SHARDSCOPE_INLINE void store(float *p, int64_t i, float value)
@@ -48,10 +60,13 @@ SHARDSCOPE_INLINE void store(Bf16 *p, int64_t i, float value)
 
 } // namespace shardscope::model::kernels::cpu
 
-/// Calls f with the pointers' type: f(Bf16{}) or f(float{}).
+/// The statement with T as the precision's type.
 #define SHARDSCOPE_DISPATCH(precision, ...)                                                                            \
     if ((precision) == Precision::Bf16) {                                                                              \
         using T = Bf16;                                                                                                \
+        __VA_ARGS__;                                                                                                   \
+    } else if ((precision) == Precision::Fp16) {                                                                       \
+        using T = Fp16;                                                                                                \
         __VA_ARGS__;                                                                                                   \
     } else {                                                                                                           \
         using T = float;                                                                                               \

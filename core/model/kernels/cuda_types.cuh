@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA kernels share: elements of both precisions, launches and their check.
+// What the CUDA kernels share: elements of all precisions, launches and their check.
 #pragma once
 
 #include "core/model/kernels/kernels.h"
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <stdexcept>
 #include <string>
@@ -23,6 +24,11 @@ __device__ __forceinline__ float toFloat(__nv_bfloat16 value)
     return __bfloat162float(value);
 }
 
+__device__ __forceinline__ float toFloat(__half value)
+{
+    return __half2float(value);
+}
+
 template <typename T>
 __device__ __forceinline__ T fromFloat(float value);
 
@@ -36,6 +42,12 @@ template <>
 __device__ __forceinline__ __nv_bfloat16 fromFloat<__nv_bfloat16>(float value)
 {
     return __float2bfloat16_rn(value);
+}
+
+template <>
+__device__ __forceinline__ __half fromFloat<__half>(float value)
+{
+    return __float2half_rn(value);
 }
 
 /// dWeight[column] += Σ_groups partial[group][column], in a fixed order.

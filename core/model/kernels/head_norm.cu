@@ -218,6 +218,8 @@ void dispatchHead(Precision precision, int64_t headSize, F f)
     };
     if (precision == Precision::Bf16)
         withType.template operator()<__nv_bfloat16>();
+    else if (precision == Precision::Fp16)
+        withType.template operator()<__half>();
     else
         withType.template operator()<float>();
 }
@@ -281,6 +283,8 @@ void columnSums(Precision precision, float *sums, const void *x, int64_t rows, i
     const dim3 grid(static_cast<unsigned>(blocksFor(width)), static_cast<unsigned>(groups));
     if (precision == Precision::Bf16)
         columnSumsKernel<<<grid, kThreads, 0, on(stream)>>>(scratch, in<__nv_bfloat16>(x), rows, width, rowStride);
+    else if (precision == Precision::Fp16)
+        columnSumsKernel<<<grid, kThreads, 0, on(stream)>>>(scratch, in<__half>(x), rows, width, rowStride);
     else
         columnSumsKernel<<<grid, kThreads, 0, on(stream)>>>(scratch, in<float>(x), rows, width, rowStride);
     check("columnSums");

@@ -307,8 +307,11 @@ __device__ float logSumExp(const T *line, int64_t vocabulary)
 }
 
 template <typename T, int kVector, bool kGradient>
-__global__ void crossEntropyKernel(T *logits, float *losses, const int64_t *targets, int64_t vocabulary, float scale)
+__global__ void crossEntropyKernel(T *logits, float *losses, const int64_t *targets, int64_t vocabulary, float scale,
+                                   const double *gradientScale)
 {
+    if (gradientScale)
+        scale *= static_cast<float>(*gradientScale);
     T *line = logits + int64_t{blockIdx.x} * vocabulary;
     const int64_t target = targets[blockIdx.x];
     float total = 0;
@@ -337,14 +340,16 @@ __global__ void embeddingBackwardKernel(float *dWeight, const T *dx, const int64
         atomicAdd(dWeight + tokens[i / width] * width + i % width, toFloat(dx[i]));
 }
 
-template <int kVector>
-__global__ void adamWKernel(float *master, float *firstMoment, float *secondMoment, const float *gradient,
+template <typename M, int kVector>
+__global__ void adamWKernel(float *master, M *firstMoment, M *secondMoment, const float *gradient,
                             const float *gradientScale, int64_t elements, AdamWStep step)
 {
     const int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kVector;
     if (i >= elements)
         return;
     const float scale = gradientScale ? *gradientScale : 1.0F;
+    if (isnan(scale))
+        return;
     const float keep = 1.0F - step.learningRate * step.weightDecay;
     const float size = step.learningRate / step.biasCorrection1;
     const float root = sqrtf(step.biasCorrection2);
@@ -409,6 +414,11 @@ void dispatch(Precision precision, bool vectors, F f)
             f.template operator()<__nv_bfloat16, 8>();
         else
             f.template operator()<__nv_bfloat16, 1>();
+    } else if (precision == Precision::Fp16) {
+        if (vectors)
+            f.template operator()<__half, 8>();
+        else
+            f.template operator()<__half, 1>();
     } else {
         if (vectors)
             f.template operator()<float, 4>();
@@ -419,7 +429,22 @@ void dispatch(Precision precision, bool vectors, F f)
 
 int64_t vectorElements(Precision precision)
 {
-    return precision == Precision::Bf16 ? 8 : 4;
+    return precision == Precision::Fp32 ? 4 : 8;
+}
+
+template <typename M>
+void launchAdamW(float *master, M *firstMoment, M *secondMoment, const float *gradient, const float *gradientScale,
+                 int64_t elements, const AdamWStep &step, Stream stream)
+{
+    if (elements == 0)
+        return;
+    if (elements % 4 == 0 && allAligned(16, master, firstMoment, secondMoment, gradient))
+        adamWKernel<M, 4><<<blocksFor(elements / 4), kThreads, 0, on(stream)>>>(
+            master, firstMoment, secondMoment, gradient, gradientScale, elements, step);
+    else
+        adamWKernel<M, 1><<<blocksFor(elements), kThreads, 0, on(stream)>>>(master, firstMoment, secondMoment, gradient,
+                                                                            gradientScale, elements, step);
+    check("adamW");
 }
 
 } // namespace
@@ -535,14 +560,14 @@ void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh,
 }
 
 void crossEntropy(Precision precision, void *logits, float *losses, const int64_t *targets, int64_t rows,
-                  int64_t vocabulary, float scale, Stream stream)
+                  int64_t vocabulary, float scale, Stream stream, const double *gradientScale)
 {
     const bool vectors = vocabulary % vectorElements(precision) == 0 && allAligned(16, logits);
     if (rows == 0)
         return;
     dispatch(precision, vectors, [&]<typename T, int kVector>() {
         crossEntropyKernel<T, kVector, true><<<rows, threadsForRow(vocabulary / kVector, 1024), 0, on(stream)>>>(
-            out<T>(logits), losses, targets, vocabulary, scale);
+            out<T>(logits), losses, targets, vocabulary, scale, gradientScale);
     });
     check("crossEntropy");
 }
@@ -555,7 +580,7 @@ void crossEntropyLoss(Precision precision, const void *logits, float *losses, co
         return;
     dispatch(precision, vectors, [&]<typename T, int kVector>() {
         crossEntropyKernel<T, kVector, false><<<rows, threadsForRow(vocabulary / kVector, 1024), 0, on(stream)>>>(
-            const_cast<T *>(in<T>(logits)), losses, targets, vocabulary, 0.0F);
+            const_cast<T *>(in<T>(logits)), losses, targets, vocabulary, 0.0F, nullptr);
     });
     check("crossEntropyLoss");
 }
@@ -575,15 +600,14 @@ void embeddingBackward(Precision precision, float *dWeight, const void *dx, cons
 void adamW(float *master, float *firstMoment, float *secondMoment, const float *gradient, const float *gradientScale,
            int64_t elements, const AdamWStep &step, Stream stream)
 {
-    if (elements == 0)
-        return;
-    if (elements % 4 == 0 && allAligned(16, master, firstMoment, secondMoment, gradient))
-        adamWKernel<4><<<blocksFor(elements / 4), kThreads, 0, on(stream)>>>(master, firstMoment, secondMoment,
-                                                                             gradient, gradientScale, elements, step);
-    else
-        adamWKernel<1><<<blocksFor(elements), kThreads, 0, on(stream)>>>(master, firstMoment, secondMoment, gradient,
-                                                                         gradientScale, elements, step);
-    check("adamW");
+    launchAdamW(master, firstMoment, secondMoment, gradient, gradientScale, elements, step, stream);
+}
+
+void adamW(float *master, uint16_t *firstMoment, uint16_t *secondMoment, const float *gradient,
+           const float *gradientScale, int64_t elements, const AdamWStep &step, Stream stream)
+{
+    launchAdamW(master, reinterpret_cast<__nv_bfloat16 *>(firstMoment), reinterpret_cast<__nv_bfloat16 *>(secondMoment),
+                gradient, gradientScale, elements, step, stream);
 }
 
 void sumOfSquares(double *sum, double *scratch, const float *values, int64_t elements, Stream stream)

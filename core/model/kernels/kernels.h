@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes of a decoder that only move memory, each fused into one. Raw pointers, no LibTorch: these files compile in
-// seconds. `data` tensors are of the compute precision (bf16 or fp32), rows are contiguous; statistics, sums and
+// seconds. `data` tensors are of the compute precision (bf16, fp16 or fp32), rows are contiguous; statistics, sums and
 // optimizer state are fp32. Norm weights are of the compute precision, their gradients fp32 and added to what is there.
 //
 // cuda:: enqueues on a stream and returns; cpu:: computes at once on the calling thread, so the caller splits the rows.
@@ -45,6 +45,19 @@ struct AdamWStep
     float weightDecay = 0;
     float biasCorrection1 = 1; ///< 1 − beta1^step
     float biasCorrection2 = 1; ///< 1 − beta2^step
+};
+
+/// torch.amp.GradScaler's rule, and where its state lies in an array of fp64. A scale is rounded to fp32, as there.
+struct ScalerRule
+{
+    static constexpr int64_t kScale = 0;
+    static constexpr int64_t kGrowthTracker = 1; ///< steps without overflow since the scale last changed
+    static constexpr int64_t kSkippedSteps = 2;
+    static constexpr int64_t kCount = 3;
+    double growthFactor = 2;
+    double backoff = 0.5;
+    int64_t growthInterval = 2000;
+    double floor = 1; ///< no scale below
 };
 
 namespace cuda {
@@ -93,9 +106,10 @@ void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh,
                     int64_t width, Stream stream);
 
 /// In place: logits become (softmax − onehot(target)) · scale; losses[row] = −log softmax[target], unscaled. A negative
-/// target is not counted: its loss and its row of gradients are 0.
+/// target is not counted: its loss and its row of gradients are 0. gradientScale (a device scalar, may be null)
+/// multiplies scale.
 void crossEntropy(Precision precision, void *logits, float *losses, const int64_t *targets, int64_t rows,
-                  int64_t vocabulary, float scale, Stream stream);
+                  int64_t vocabulary, float scale, Stream stream, const double *gradientScale = nullptr);
 /// losses alone; logits are left as they are.
 void crossEntropyLoss(Precision precision, const void *logits, float *losses, const int64_t *targets, int64_t rows,
                       int64_t vocabulary, Stream stream);
@@ -110,11 +124,31 @@ void columnSums(Precision precision, float *sums, const void *x, int64_t rows, i
 void embeddingBackward(Precision precision, float *dWeight, const void *dx, const int64_t *tokens, int64_t rows,
                        int64_t width, Stream stream);
 
-/// One fused pass. gradientScale (a device scalar, may be null) multiplies each gradient first: the clip coefficient.
+/// What a step's gradients are multiplied by before its update: sums has the squares of all gradients and the loss.
+/// *factor = min(1, clipNorm ÷ (norm + 1e-6)) ÷ scale (torch.nn.utils.clip_grad_norm_; clipNorm 0: no clipping), and
+/// NaN where a sum is not finite. scaler: the state after ScalerRule, whose scale the gradients have; it goes on to the
+/// next step's. Null: there is none.
+void stepFactor(float *factor, const double *sums, double clipNorm, double *scaler, const ScalerRule &rule,
+                Stream stream);
+
+/// One fused pass. gradientScale (a device scalar, may be null) multiplies each gradient first: stepFactor()'s. Where
+/// it is NaN, nothing changes.
 void adamW(float *master, float *firstMoment, float *secondMoment, const float *gradient, const float *gradientScale,
            int64_t elements, const AdamWStep &step, Stream stream);
+/// Moments in bf16 (their bits): computed in fp32 as above, and rounded where they are kept.
+void adamW(float *master, uint16_t *firstMoment, uint16_t *secondMoment, const float *gradient,
+           const float *gradientScale, int64_t elements, const AdamWStep &step, Stream stream);
 /// *sum += Σ values², in fp64. scratch: kSumScratch doubles. Same sum every time.
 inline constexpr int64_t kSumScratch = 528;
+/// One update of torch.optim.SGD, to the bit of LibTorch's operators: g = scale·g + weightDecay·p; m = momentum·m + g;
+/// p −= learningRate·m, and −= learningRate·g where firstMoment is null. gradientScale as adamW()'s.
+void sgd(float *master, float *firstMoment, const float *gradient, const float *gradientScale, int64_t elements,
+         float learningRate, float momentum, float weightDecay, Stream stream);
+void sgd(float *master, uint16_t *firstMoment, const float *gradient, const float *gradientScale, int64_t elements,
+         float learningRate, float momentum, float weightDecay, Stream stream);
+/// sum[i] = (accumulate ? sum[i] : 0) + parts[0][i] + parts[1][i] + …, in that order; `count` parts of bf16 one after
+/// the other, `elements` each.
+void sumParts(float *sum, const uint16_t *parts, int64_t count, int64_t elements, bool accumulate, Stream stream);
 void sumOfSquares(double *sum, double *scratch, const float *values, int64_t elements, Stream stream);
 
 } // namespace cuda
@@ -153,6 +187,8 @@ void embeddingBackward(Precision precision, float *dWeight, const void *dx, cons
                        int64_t width);
 void adamW(float *master, float *firstMoment, float *secondMoment, const float *gradient, const float *gradientScale,
            int64_t elements, const AdamWStep &step);
+void adamW(float *master, uint16_t *firstMoment, uint16_t *secondMoment, const float *gradient,
+           const float *gradientScale, int64_t elements, const AdamWStep &step);
 double sumOfSquares(const float *values, int64_t elements);
 
 } // namespace cpu

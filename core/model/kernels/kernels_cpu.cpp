@@ -272,6 +272,29 @@ SHARDSCOPE_INLINE void embeddingBackwardOf(float *dWeight, const T *dx, const in
     }
 }
 
+/// M: of the moments as they are kept.
+template <typename M>
+SHARDSCOPE_INLINE void adamWOf(float *master, M *firstMoment, M *secondMoment, const float *gradient,
+                               const float *gradientScale, int64_t elements, const AdamWStep &step)
+{
+    const float scale = gradientScale ? *gradientScale : 1.0F;
+    if (std::isnan(scale))
+        return;
+    const float keep = 1.0F - step.learningRate * step.weightDecay;
+    const float size = step.learningRate / step.biasCorrection1;
+    const float root = std::sqrt(step.biasCorrection2);
+    SHARDSCOPE_ELEMENTWISE
+    for (int64_t i = 0; i < elements; ++i) {
+        const float g = gradient[i] * scale;
+        const float before = load(firstMoment, i);
+        const float m = before + (g - before) * (1.0F - step.beta1);
+        const float v = step.beta2 * load(secondMoment, i) + (1.0F - step.beta2) * g * g;
+        store(firstMoment, i, m);
+        store(secondMoment, i, v);
+        master[i] = master[i] * keep - size * m / (std::sqrt(v) / root + step.eps);
+    }
+}
+
 } // namespace
 
 SHARDSCOPE_CLONES void rmsNormForward(Precision precision, void *y, float *rstd, void *sum, const void *x,
@@ -324,19 +347,15 @@ SHARDSCOPE_CLONES void embeddingBackward(Precision precision, float *dWeight, co
 SHARDSCOPE_CLONES void adamW(float *master, float *firstMoment, float *secondMoment, const float *gradient,
                              const float *gradientScale, int64_t elements, const AdamWStep &step)
 {
-    const float scale = gradientScale ? *gradientScale : 1.0F;
-    const float keep = 1.0F - step.learningRate * step.weightDecay;
-    const float size = step.learningRate / step.biasCorrection1;
-    const float root = std::sqrt(step.biasCorrection2);
-    SHARDSCOPE_ELEMENTWISE
-    for (int64_t i = 0; i < elements; ++i) {
-        const float g = gradient[i] * scale;
-        const float m = firstMoment[i] + (g - firstMoment[i]) * (1.0F - step.beta1);
-        const float v = step.beta2 * secondMoment[i] + (1.0F - step.beta2) * g * g;
-        firstMoment[i] = m;
-        secondMoment[i] = v;
-        master[i] = master[i] * keep - size * m / (std::sqrt(v) / root + step.eps);
-    }
+    adamWOf(master, firstMoment, secondMoment, gradient, gradientScale, elements, step);
+}
+
+SHARDSCOPE_CLONES void adamW(float *master, uint16_t *firstMoment, uint16_t *secondMoment, const float *gradient,
+                             const float *gradientScale, int64_t elements, const AdamWStep &step)
+{
+    static_assert(sizeof(Bf16) == sizeof(uint16_t));
+    adamWOf(master, reinterpret_cast<Bf16 *>(firstMoment), reinterpret_cast<Bf16 *>(secondMoment), gradient,
+            gradientScale, elements, step);
 }
 
 SHARDSCOPE_CLONES double sumOfSquares(const float *values, int64_t elements)

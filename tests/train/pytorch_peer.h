@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our side of tests/peers/torch_reference.py: the wheel's own Python trains what we have trained.
+#pragma once
+
+#include "core/base/result.h"
+#include "core/data/dataset.h"
+#include "core/model/decoder.h"
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+namespace shardscope::testing {
+
+/// The Python that has PyTorch; it need not exist.
+std::filesystem::path peerPython();
+/// Appends all weights in fp32, in the order of the units, to a file; fills the specification's index. All ranks.
+void dumpWeights(model::Decoder &decoder, const std::filesystem::path &path, nlohmann::json &spec);
+void dumpTokens(const data::Dataset &dataset, int64_t samples, const std::filesystem::path &path);
+/// The model's sizes and the optimizer's settings; no weights or tokens yet.
+nlohmann::json specificationOf(const config::RunConfiguration &configuration, const shapes::ModelShape &shape,
+                               int64_t steps);
+/// What the script prints. Its files are made in `folder`.
+Result<nlohmann::json> runPeer(const nlohmann::json &spec, const std::filesystem::path &folder);
+
+} // namespace shardscope::testing
