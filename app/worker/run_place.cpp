@@ -28,7 +28,10 @@ static std::optional<fs::path> newestCheckpoint(const run::RunFolder &folder)
 
 Result<RunPlace> supervisedPlace(const Arguments &arguments, const RankEnvironment &environment)
 {
-    RunPlace place{run::RunFolder(fs::absolute(arguments.out))};
+    const auto root = absolutePath(arguments.out);
+    if (!root)
+        return tl::unexpected(root.error());
+    RunPlace place{run::RunFolder(*root)};
     place.attempt = environment.attempt.value_or(place.folder.lastAttempt());
     place.resumeFrom = environment.resumeFrom;
     const auto originNs = run::readOriginNs(place.folder);
@@ -78,7 +81,10 @@ static Result<> fillAttempt(const RunPlace &place, bool first, const Arguments &
 Result<OwnPlace> makePlace(const Arguments &arguments, const RankEnvironment &environment,
                            const config::RunConfiguration &configuration)
 {
-    run::RunFolder folder(fs::absolute(arguments.out));
+    const auto root = absolutePath(arguments.out);
+    if (!root)
+        return tl::unexpected(root.error());
+    run::RunFolder folder(*root);
     const bool goesOn = folder.looksLikeRun() && (arguments.resume || environment.restarts > 0);
     if (arguments.resume && !goesOn)
         return fail("There is no run in {} to resume. Leave --resume out to begin one there.", folder.root().string());

@@ -4,21 +4,54 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <unistd.h>
 
 namespace shardscope {
 
+// Not by std::ifstream: libstdc++ throws where a read fails (a folder, a server that is gone), and has no errno to
+// tell.
 Result<std::string> readTextFile(const std::filesystem::path &path)
 {
-    std::ifstream in(path, std::ios::binary);
-    if (!in)
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return fail("Can't read {}: {}.", path.string(), std::strerror(errno));
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (in.bad())
-        return fail("Can't read {}: {}.", path.string(), std::strerror(errno));
+    std::string text;
+    int error = 0;
+    for (char bytes[16384];;) {
+        const ssize_t got = ::read(fd, bytes, sizeof bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            error = errno;
+        if (got <= 0)
+            break;
+        text.append(bytes, static_cast<size_t>(got));
+    }
+    ::close(fd);
+    if (error)
+        return fail("Can't read {}: {}.", path.string(), std::strerror(error));
     return text;
+}
+
+Result<std::filesystem::path> absolutePath(const std::filesystem::path &path)
+{
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(path, error);
+    if (error)
+        return fail("Can't tell where {} is: the current folder can't be read ({}). Change to a folder that exists, or "
+                    "give a path that begins with /.",
+                    path.string(), error.message());
+    return whole.lexically_normal();
+}
+
+std::vector<std::filesystem::path> entriesOf(const std::filesystem::path &folder)
+{
+    // In a range-based for the iterator's ++ throws.
+    std::vector<std::filesystem::path> entries;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+        entries.push_back(entry->path());
+    return entries;
 }
 
 Result<> syncFolder(const std::filesystem::path &folder)
@@ -54,7 +87,9 @@ Result<> writeFileAtomically(const std::filesystem::path &path, std::string_view
     }
     if (!error && lasting && ::fsync(fd) != 0)
         error = errno;
-    ::close(fd);
+    // Network file systems and quotas may tell only now that what was written found no room.
+    if (::close(fd) != 0 && !error)
+        error = errno;
     if (!error && ::rename(beside.c_str(), path.c_str()) != 0)
         error = errno;
     if (error) {

@@ -6,11 +6,19 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardscope {
 
 /// The whole file, or why it could not be read.
 Result<std::string> readTextFile(const std::filesystem::path &path);
+
+/// Absolute and without "." and "..". The error is of a relative path where the folder that the program was started in
+/// is gone.
+Result<std::filesystem::path> absolutePath(const std::filesystem::path &path);
+
+/// What a folder holds, in no order. None where it can't be read; those before where reading it fails in the middle.
+std::vector<std::filesystem::path> entriesOf(const std::filesystem::path &folder);
 
 /// What a machine that loses its power may take with it.
 enum class Durability {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/source_files.h"
 
+#include "core/base/file.h"
 #include "core/data/bin_file.h"
 
 #include <algorithm>
@@ -145,10 +146,10 @@ std::vector<fs::path> foldersNamed(const fs::path &parent, std::string_view begi
 {
     std::vector<fs::path> folders;
     std::error_code error;
-    for (const auto &entry : fs::directory_iterator(parent, error)) {
-        if (entry.is_directory(error) && !entry.is_symlink(error) &&
-            entry.path().filename().native().starts_with(beginning))
-            folders.push_back(entry.path());
+    for (const fs::path &path : entriesOf(parent)) {
+        if (path.filename().native().starts_with(beginning) &&
+            fs::symlink_status(path, error).type() == fs::file_type::directory)
+            folders.push_back(path);
     }
     std::ranges::sort(folders);
     return folders;

@@ -41,15 +41,14 @@ bool isSameFile(int fd, const fs::path &path)
 /// What processes that were killed left behind: nobody has it locked.
 void removeLeftovers(const fs::path &folder, const fs::path &own)
 {
-    std::error_code error;
-    for (const auto &entry : fs::directory_iterator(folder, error)) {
-        if (!entry.path().filename().native().ends_with(kPartial) || entry.path() == own)
+    for (const fs::path &path : entriesOf(folder)) {
+        if (!path.filename().native().ends_with(kPartial) || path == own)
             continue;
-        const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
+        const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
         if (fd < 0)
             continue;
-        if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && isSameFile(fd, entry.path()))
-            ::unlink(entry.path().c_str());
+        if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && isSameFile(fd, path))
+            ::unlink(path.c_str());
         ::close(fd);
     }
 }

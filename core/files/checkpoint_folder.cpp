@@ -54,13 +54,10 @@ static std::string nameWithoutOld(std::string_view hidden)
 
 void CheckpointFolder::sweep() const
 {
-    std::vector<fs::path> leftovers;
     std::error_code error;
-    for (const fs::directory_entry &entry : fs::directory_iterator(m_root, error)) {
-        if (entry.path().filename().string().starts_with(".step-"))
-            leftovers.push_back(entry.path());
-    }
-    for (const fs::path &path : leftovers) {
+    for (const fs::path &path : entriesOf(m_root)) {
+        if (!path.filename().string().starts_with(".step-"))
+            continue;
         const std::string name = nameWithoutOld(path.filename().string());
         if (!name.empty() && !fs::exists(m_root / name, error))
             fs::rename(path, m_root / name, error);
@@ -151,13 +148,12 @@ static bool isStepName(std::string_view name)
 std::vector<fs::path> CheckpointFolder::folders() const
 {
     std::vector<fs::path> found;
-    std::error_code error;
-    for (const fs::directory_entry &entry : fs::directory_iterator(m_root, error)) {
-        const std::string name = entry.path().filename().string();
+    for (const fs::path &path : entriesOf(m_root)) {
+        const std::string name = path.filename().string();
         const std::string replaced = nameWithoutOld(name);
         std::error_code missing;
         if (isStepName(name) || (isStepName(replaced) && !fs::exists(m_root / replaced, missing)))
-            found.push_back(entry.path());
+            found.push_back(path);
     }
     return found;
 }

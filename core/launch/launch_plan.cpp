@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch_plan.h"
 
+#include "core/base/file.h"
+
 #include <cstdlib>
 #include <string_view>
 #include <unistd.h>
@@ -19,7 +21,7 @@ Result<fs::path> findWorker()
 {
     if (const char *named = std::getenv("SHARDSCOPE_WORKER"); named && *named) {
         if (isProgram(named))
-            return fs::absolute(named);
+            return absolutePath(named);
         return fail("SHARDSCOPE_WORKER names {}, which is no program. Correct or unset it.", named);
     }
     std::error_code error;

@@ -54,9 +54,8 @@ Result<WeightIndex> parseWeightIndex(std::string_view text, std::string_view whe
 /// Why a folder without model.safetensors and without an index has no weights; empty: it has none in any format.
 static std::string otherWeights(const std::filesystem::path &folder)
 {
-    std::error_code ignored;
-    for (const auto &entry : std::filesystem::directory_iterator(folder, ignored)) {
-        const std::string name = entry.path().filename().string();
+    for (const std::filesystem::path &path : entriesOf(folder)) {
+        const std::string name = path.filename().string();
         if (name.ends_with(".safetensors"))
             return fmt::format("{} has {}, but neither {} nor {}. Copy what is missing.", folder.string(), name,
                                kSingleFile, kIndexFile);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/run/run_folder.h"
 
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/run/run_pointer.h"
 
@@ -115,8 +116,11 @@ Result<> RunFolder::createAttempt(int attempt) const
 
 Result<RunFolder> createRunFolder(const fs::path &root)
 {
+    const auto whole = absolutePath(root);
+    if (!whole)
+        return tl::unexpected(whole.error());
     std::error_code error;
-    const RunFolder folder(fs::absolute(root).lexically_normal());
+    const RunFolder folder(*whole);
     fs::create_directories(folder.root().parent_path(), error);
     if (error)
         return fail("Can't make the folder {}: {}. Give another one with --out.", folder.root().parent_path().string(),
@@ -143,14 +147,17 @@ Result<RunFolder> createNamedRun(const fs::path &runs, std::string_view name)
     std::replace(base.begin(), base.end(), '/', '-');
     if (base.empty() || base == "." || base == "..")
         return fail("\"{}\" can't be the name of a run. Give another one with --set run.name=NAME.", name);
+    const auto parent = absolutePath(runs);
+    if (!parent)
+        return tl::unexpected(parent.error());
     std::error_code error;
-    fs::create_directories(runs, error);
+    fs::create_directories(*parent, error);
     if (error)
         return fail("Can't make the runs directory {}: {}. Give a folder with --out.", runs.string(), error.message());
     for (int copy = 1; copy < 10'000; ++copy) {
-        const fs::path root = runs / (copy == 1 ? base : fmt::format("{}-{}", base, copy));
+        const fs::path root = *parent / (copy == 1 ? base : fmt::format("{}-{}", base, copy));
         if (fs::create_directory(root, error))
-            return RunFolder(fs::absolute(root).lexically_normal());
+            return RunFolder(root);
         if (error)
             return fail("Can't make the run folder {}: {}. Give another one with --out.", root.string(),
                         error.message());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/run/run_pointer.h"
 
+#include "core/base/file.h"
+
 namespace fs = std::filesystem;
 
 namespace shardscope::run {
@@ -26,16 +28,6 @@ static std::optional<ListedRun> runAt(const fs::path &entry)
 std::optional<ListedRun> runNamed(const fs::path &runs, const std::string &name)
 {
     return runAt(runs / name);
-}
-
-/// All names in the directory; none where it can't be read.
-static std::vector<fs::path> entriesOf(const fs::path &runs)
-{
-    std::vector<fs::path> entries;
-    std::error_code error;
-    for (fs::directory_iterator entry(runs, error), end; !error && entry != end; entry.increment(error))
-        entries.push_back(entry->path());
-    return entries;
 }
 
 std::vector<ListedRun> runsIn(const fs::path &runs)
@@ -75,10 +67,12 @@ Result<std::string> leavePointer(const fs::path &runs, const RunFolder &folder)
         if (same(entry, folder.root()))
             return entry.filename().string();
     }
-    const fs::path target = fs::absolute(folder.root()).lexically_normal();
+    const auto target = absolutePath(folder.root());
+    if (!target)
+        return tl::unexpected(target.error());
     for (int copy = 1; copy < 10'000; ++copy) {
         const std::string name = copy == 1 ? folder.name() : fmt::format("{}-{}", folder.name(), copy);
-        fs::create_directory_symlink(target, runs / name, error);
+        fs::create_directory_symlink(*target, runs / name, error);
         if (!error)
             return name;
         if (error != std::errc::file_exists)
