@@ -17,7 +17,13 @@ mkdir -p "$runs"
 
 if [[ -z ${DISPLAY:-}${WAYLAND_DISPLAY:-} ]]; then
   printf '\nThere is no display, so the demo run goes on in this terminal (Ctrl+C ends it after its step).\n\n'
-  "$bin/shardscope-cli" run packaging/demo.toml --out "$run"
+  # 130: Ctrl+C. A run that was ended early can be looked at as any other.
+  code=0
+  "$bin/shardscope-cli" run packaging/demo.toml --out "$run" || code=$?
+  if [[ ! -e $run/state.json ]]; then
+    printf 'quickstart.sh: the demo run did not start.\n' >&2
+    exit "$((code == 0 ? 1 : code))"
+  fi
   printf '\nPictures of the window:\n'
   for page in live timeline memory; do
     QT_QPA_PLATFORM=offscreen "$bin/shardscope" "$run" --render $page --out "$run/$page.png"
