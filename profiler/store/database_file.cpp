@@ -2,6 +2,7 @@
 #include "profiler/store/database_file.h"
 
 #include "profiler/store/limits.h"
+#include "profiler/store/live_copy.h"
 #include "profiler/store/rows.h"
 #include "profiler/store/sqlite_error.h"
 
@@ -19,46 +20,18 @@
 namespace shardscope::store {
 namespace {
 
-/// Instructions of SQLite's machine between two looks at the token: well under a millisecond.
-constexpr int kCopyTries = 5;
 /// Copying takes this share of the time at most.
 constexpr int kCopyShare = 10;
-
-std::filesystem::path logOf(const std::filesystem::path &database)
-{
-    return database.string() + "-wal";
-}
 
 int isCancelled(void *token)
 {
     return static_cast<const CancelToken *>(token)->cancelled() ? 1 : 0;
 }
 
-std::string signatureOf(const std::filesystem::path &path)
-{
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error)
-        return "absent";
-    const auto time = std::filesystem::last_write_time(path, error).time_since_epoch().count();
-    return fmt::format("{}@{}", size, time);
-}
-
 /// By the rights in force, of files that exist. Opening them to find out would drop SQLite's locks.
 bool isReadOnly(const std::filesystem::path &path)
 {
     return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT;
-}
-
-Result<> copyFile(const std::filesystem::path &from, const std::filesystem::path &to)
-{
-    std::error_code error;
-    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
-    if (error)
-        return fail("Can't copy {} to {}: {}.", from.string(), to.string(), error.message());
-    // The copy keeps the rights of a file that may have been read-only.
-    std::filesystem::permissions(to, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, error);
-    return {};
 }
 
 } // namespace
@@ -105,9 +78,11 @@ Result<> DatabaseFile::copy()
     auto copied = copyOnce();
     const auto now = std::chrono::steady_clock::now();
     m_nextCopy = now + std::max<std::chrono::steady_clock::duration>(kCopyInterval, kCopyShare * (now - start));
+    m_copyProblem = copied ? std::string() : copied.error().text;
     return copied;
 }
 
+/// The copy before this one stays until the new one is whole.
 Result<> DatabaseFile::copyOnce()
 {
     std::error_code error;
@@ -120,23 +95,21 @@ Result<> DatabaseFile::copyOnce()
         }
         m_copyFolder = pattern;
     }
-    m_readable = m_copyFolder / m_path.filename();
-    for (int attempt = 0; attempt < kCopyTries; ++attempt) {
-        const std::string before = signature();
-        std::filesystem::remove(m_readable.string() + "-shm", error);
-        std::filesystem::remove(logOf(m_readable), error);
-        // The log first: a checkpoint between the two copies then only repeats what the database already has.
-        if (std::filesystem::exists(logOf(m_path), error)) {
-            if (auto copied = copyFile(logOf(m_path), logOf(m_readable)); !copied)
-                return copied;
-        }
-        if (auto copied = copyFile(m_path, m_readable); !copied)
-            return copied;
-        m_copiedSignature = before;
-        if (signature() == before)
-            return {};
-    }
-    return {}; // written to all the time: the log's own checksums say where it ends
+    const std::string before = signature();
+    const std::filesystem::path fresh = m_copyFolder / "new.sqlite";
+    const std::filesystem::path copy = m_copyFolder / m_path.filename();
+    if (auto copied = copyLiveDatabase(m_path, fresh); !copied)
+        return copied;
+    m_connection.reset();
+    std::filesystem::remove(copy.string() + "-shm", error);
+    std::filesystem::remove(logOf(copy), error);
+    std::filesystem::rename(logOf(fresh), logOf(copy), error); // where there is one
+    std::filesystem::rename(fresh, copy, error);
+    if (error)
+        return fail("Can't make {}: {}.", copy.string(), error.message());
+    m_readable = copy;
+    m_copiedSignature = before;
+    return {};
 }
 
 tl::expected<void, FileError> DatabaseFile::prepare()
@@ -144,24 +117,24 @@ tl::expected<void, FileError> DatabaseFile::prepare()
     const auto unreadable = [](std::string text) {
         return tl::unexpected(FileError{FileTrouble::Unreadable, std::move(text)});
     };
-    if (!m_copyFolder.empty() && copyIsDue()) {
-        m_connection.reset();
-        if (auto copied = copy(); !copied)
-            return unreadable(copied.error().text);
-    }
+    // Where it can't be renewed now, the copy that is there is the recording as it was a little earlier.
+    if (readsCopy() && copyIsDue())
+        (void)copy();
     for (bool again = true;; again = false) {
         try {
             return checkVersion();
         } catch (const SQLite::Exception &exception) {
             // What SQLite says where it can't make or use the `-shm` of a database that has a log.
             const int code = exception.getErrorCode();
-            if (!again || !m_copyFolder.empty() || (code != SQLITE_CANTOPEN && code != SQLITE_READONLY))
+            if (!again || readsCopy() || (code != SQLITE_CANTOPEN && code != SQLITE_READONLY))
                 return unreadable(explain(m_path, exception));
         }
         m_connection.reset();
         // Where it may make it, it met a writer that was just opening or closing: the same once more.
         if (folderIsWritable())
             continue;
+        if (!m_copyProblem.empty() && std::chrono::steady_clock::now() < m_nextCopy)
+            return unreadable(m_copyProblem);
         if (auto copied = copy(); !copied)
             return unreadable(copied.error().text);
     }
@@ -193,10 +166,9 @@ tl::expected<void, FileError> DatabaseFile::checkVersion()
 void DatabaseFile::open()
 {
     // A copy is our own: it is opened for writing, so that SQLite can bring its log in order.
-    const int flags = (m_copyFolder.empty() ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE) | SQLite::OPEN_NOMUTEX;
+    const int flags = (readsCopy() ? SQLite::OPEN_READWRITE : SQLite::OPEN_READONLY) | SQLite::OPEN_NOMUTEX;
     auto connection = std::make_unique<SQLite::Database>(m_readable.string(), flags, kReaderBusyTimeoutMs);
-    m_mayBeWritten =
-        m_copyFolder.empty() && connection->execAndGet("PRAGMA journal_mode").getString() == std::string("wal");
+    m_mayBeWritten = !readsCopy() && connection->execAndGet("PRAGMA journal_mode").getString() == std::string("wal");
     m_connection = std::move(connection);
 }
 

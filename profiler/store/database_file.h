@@ -71,6 +71,7 @@ private:
     Result<> copy();
     Result<> copyOnce();
     bool copyIsDue() const;
+    bool readsCopy() const { return m_readable != m_path; }
     /// Whether SQLite may make and use what it needs beside the database.
     bool folderIsWritable() const;
     tl::expected<void, FileError> checkVersion();
@@ -80,6 +81,7 @@ private:
     std::filesystem::path m_readable;
     std::filesystem::path m_copyFolder; ///< empty: none was needed
     std::string m_copiedSignature;
+    std::string m_copyProblem;                        ///< why the last try to copy failed
     std::chrono::steady_clock::time_point m_nextCopy; ///< while the database is written
     bool m_mayBeWritten = false;                      ///< it has a write-ahead log
     std::unique_ptr<SQLite::Database> m_connection;
