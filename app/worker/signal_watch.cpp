@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/worker/signal_watch.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <poll.h>
 #include <pthread.h>
+#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -22,18 +25,26 @@ SignalWatch::SignalWatch()
     ::signal(SIGHUP, SIG_IGN);
     m_signalFd = ::signalfd(-1, &signals, SFD_CLOEXEC);
     m_endFd = ::eventfd(0, EFD_CLOEXEC);
+    if (m_signalFd < 0 || m_endFd < 0) { // blocked and unread, Ctrl+C would do nothing at all
+        spdlog::warn("Signals can't be watched ({}): they end this rank at once, without a checkpoint.",
+                     std::strerror(errno));
+        ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+        return;
+    }
     m_thread = std::thread([this] { watch(); });
 }
 
 SignalWatch::~SignalWatch()
 {
     const uint64_t one = 1;
-    if (::write(m_endFd, &one, sizeof one) == sizeof one)
+    if (m_thread.joinable() && ::write(m_endFd, &one, sizeof one) == sizeof one)
         m_thread.join();
-    else
+    else if (m_thread.joinable())
         m_thread.detach();
-    ::close(m_signalFd);
-    ::close(m_endFd);
+    for (const int fd : {m_signalFd, m_endFd}) {
+        if (fd >= 0)
+            ::close(fd);
+    }
 }
 
 void SignalWatch::watch()

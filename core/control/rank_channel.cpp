@@ -19,6 +19,8 @@ namespace shardscope::control {
 
 /// Step messages beyond this wait for a supervisor that doesn't read: it has stopped, and the newest are worth most.
 static constexpr size_t kMostWaitingMessages = 1000;
+/// Between two looks at what is to be sent, where there was no descriptor left to be woken by.
+static constexpr int kLookMs = 100;
 static constexpr auto kFarewell = std::chrono::seconds(1);
 
 /// The fd that the supervisor handed over; -1 where the variable is unset or names none.
@@ -68,7 +70,8 @@ RankChannel::~RankChannel()
     wake();
     m_thread.join();
     ::close(m_fd);
-    ::close(m_wakeFd);
+    if (m_wakeFd >= 0)
+        ::close(m_wakeFd);
 }
 
 void RankChannel::endProcess()
@@ -79,7 +82,7 @@ void RankChannel::endProcess()
 void RankChannel::wake()
 {
     const uint64_t one = 1;
-    // The counter is full only when the thread has been woken already.
+    // The counter is full only when the thread has been woken already. Without one the thread looks by itself.
     [[maybe_unused]] const ssize_t written = ::write(m_wakeFd, &one, sizeof one);
 }
 
@@ -190,7 +193,7 @@ void RankChannel::serve()
             if (!waiting || now >= *deadline)
                 return;
         }
-        const bool readable = waitForEvents(waiting, ending ? 50 : -1);
+        const bool readable = waitForEvents(waiting, ending ? 50 : m_wakeFd < 0 ? kLookMs : -1);
         if ((readable && !readCommands()) || !writeQueued()) {
             declareGone();
             return;

@@ -17,6 +17,10 @@ class SignalWatcher : public QObject
 public:
     explicit SignalWatcher(QObject *parent = nullptr);
 
+    /// From here on a signal waits for a watcher to be made, which tells it: what is begun in between is not left half
+    /// made. Needs no Qt.
+    static void hold();
+
 Q_SIGNALS:
     void received(int signal);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/control/rank_channel.h"
 
+#include "tests/support/no_descriptors.h"
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -239,4 +241,18 @@ TEST(RankChannel, endsAWorkerWhoseSupervisorHasDied)
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), RankChannel::kSupervisorGoneExitCode);
+}
+
+TEST(RankChannel, sendsAlsoWhereNoDescriptorIsLeftToBeWokenBy)
+{
+    SupervisorEnd supervisor;
+    std::optional<RankChannel> channel;
+    {
+        const shardscope::test::NoDescriptors none;
+        channel.emplace(supervisor.rankFd, nullptr);
+    }
+    channel->send(PausedMessage{4});
+    const auto first = supervisor.next();
+    ASSERT_TRUE(first);
+    EXPECT_EQ(std::get<PausedMessage>(*first).step, 4);
 }
