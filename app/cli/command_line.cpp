@@ -247,6 +247,17 @@ static std::string explain(const CLI::App &app, const CLI::ParseError &error, in
     return text + "\nSee: shardscope-cli " + (hasVerb ? verb.get_name() + " --help" : "--help");
 }
 
+int guarded(const std::string &verb, const std::function<int()> &work)
+{
+    try {
+        return work();
+    } catch (const std::exception &error) {
+        return failWith(kJobFailed, fmt::format("{} could not go on: {}. That should have been foreseen: please report "
+                                                "it with what you typed.",
+                                                verb, error.what()));
+    }
+}
+
 int main(int argc, char **argv)
 {
     CLI::App app("Shardscope: sharded training, and where its time and memory go", "shardscope-cli");
@@ -271,7 +282,8 @@ int main(int argc, char **argv)
         return failWith(kWrongInput, explain(app, error, argc, argv));
     }
     const std::vector<std::string> command(argv, argv + argc);
-    return carryOut(app.get_subcommands().front()->get_name(), arguments, command);
+    const std::string verb = app.get_subcommands().front()->get_name();
+    return guarded(verb, [&] { return carryOut(verb, arguments, command); });
 }
 
 } // namespace shardscope::cli

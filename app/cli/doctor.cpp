@@ -37,11 +37,11 @@ static void examineGpus(const config::MachineFacts &machine, std::vector<Finding
     }
     if (machine.cudaDriverVersion > 0) {
         const bool tooOld = machine.cudaDriverVersion < config::kNeededCudaVersion;
-        findings.push_back({tooOld ? Verdict::Bad : Verdict::Good, "driver",
+        findings.push_back({tooOld ? Verdict::Note : Verdict::Good, "driver",
                             fmt::format("{}supports CUDA {}.{}", driver.empty() ? "" : driver + ", ",
                                         machine.cudaDriverVersion / 1000, machine.cudaDriverVersion % 1000 / 10),
                             tooOld ? "CUDA 13.0 needs driver 580 or newer: install it from your distribution or from "
-                                     "nvidia.com/drivers. Until then runs with --device cpu work."
+                                     "nvidia.com/drivers. Until then runs use the CPU."
                                    : ""});
     }
     for (size_t i = 0; i < machine.cudaDevices.size(); ++i) {

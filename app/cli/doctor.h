@@ -17,7 +17,8 @@ struct Finding
     std::string remedy; ///< empty where nothing is to be done
 };
 
-/// Everything that a run needs from this machine. Bad is what makes runs impossible; a machine without a GPU is a Note.
+/// Everything that a run needs from this machine. Bad is what makes runs impossible; a machine whose GPU can't be
+/// used is a Note: the processor can.
 std::vector<Finding> examineMachine();
 
 } // namespace shardscope::cli

@@ -12,6 +12,7 @@
 #include "core/data/dataset.h"
 #include "core/files/checkpoint_folder.h"
 #include "core/launch/live_settings.h"
+#include "core/launch/signal_watcher.h"
 #include "core/pretrained/open_model.h"
 #include "core/run/places.h"
 #include "core/run/run_pointer.h"
@@ -111,8 +112,12 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
         config::settleBatches(configuration, before);
     // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
     for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer, &configuration.model.path}) {
-        if (!path->empty() && *path != data::kBytesTokenizer)
-            *path = fs::absolute(*path).lexically_normal().string();
+        if (path->empty() || *path == data::kBytesTokenizer)
+            continue;
+        const auto whole = absolutePath(*path);
+        if (!whole)
+            return tl::unexpected(whole.error());
+        *path = whole->string();
     }
     return configuration;
 }
@@ -180,8 +185,7 @@ static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunCon
 {
     if (!options.out.empty())
         return run::createRunFolder(options.out);
-    const fs::path runs =
-        configuration.run.directory.empty() ? runsDirectory() : fs::absolute(configuration.run.directory);
+    const fs::path runs = configuration.run.directory.empty() ? runsDirectory() : fs::path(configuration.run.directory);
     const std::string name =
         configuration.run.name.empty()
             ? run::defaultRunName(modelName(configuration), configuration.parallel.ranks, realtimeNs())
@@ -192,12 +196,12 @@ static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunCon
 /// The attempt's folder and files. After an error nothing of it is left.
 static Result<> makeAttempt(const run::RunFolder &folder, int attempt, const RunConfiguration &configuration)
 {
-    if (fs::exists(folder.attemptFolder(attempt)))
+    std::error_code ignored;
+    if (fs::exists(folder.attemptFolder(attempt), ignored))
         return fail("{} exists already.", folder.attemptFolder(attempt).string());
     const std::string text = config::toJson(configuration).dump(2) + "\n";
     auto made =
         folder.createAttempt(attempt).and_then([&] { return writeFileAtomically(folder.configFile(attempt), text); });
-    std::error_code ignored;
     if (!made)
         fs::remove_all(folder.attemptFolder(attempt), ignored);
     return made;
@@ -249,8 +253,11 @@ static Result<PreparedRun> makeRun(const RunOptions &options, const std::vector<
     if (!folder)
         return tl::unexpected(folder.error());
     auto lock = run::RunLock::acquire(*folder);
-    if (!lock)
+    if (!lock) {
+        std::error_code ignored; // goes only where nobody has put anything in it
+        fs::remove(folder->root(), ignored);
         return tl::unexpected(lock.error());
+    }
     if (resumed)
         return resumeRun(*folder, std::move(*lock), resolved);
     if (auto made = makeNewRun(*folder, asked, resolved, command); !made)
@@ -293,6 +300,7 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     const auto worker = launch::findWorker();
     if (!worker)
         return tl::unexpected(worker.error());
+    launch::SignalWatcher::hold(); // until the supervisor takes them: a run is made whole or not at all
     auto prepared = makeRun(options, command, resumed, *asked, resolved->configuration);
     if (!prepared)
         return prepared;

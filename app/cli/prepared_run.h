@@ -19,7 +19,7 @@ struct PreparedRun
 };
 
 /// Checks the whole of what a user asked for (keys, devices, data, worker), and only then makes the folder and its
-/// files. An error means that nothing was made.
+/// files. An error means that nothing was made. From the making on, signals wait for a launch::SignalWatcher.
 Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std::string> &command,
                                const launch::Environment &environment);
 

@@ -22,9 +22,12 @@ Result<RunLock> RunLock::acquire(const RunFolder &folder)
     for (int attempt = 0; attempt < 20; ++attempt) {
         if (::flock(fd, LOCK_EX | LOCK_NB) == 0)
             return lock;
-        if (errno != EWOULDBLOCK && errno != EINTR)
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            const int error = errno;
+            ::unlink(folder.lockFile().c_str()); // where nobody can lock it, nobody has it
             return fail("Can't lock {}: {}. Runs need a file system with locks.", folder.lockFile().string(),
-                        std::strerror(errno));
+                        std::strerror(error));
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return fail(

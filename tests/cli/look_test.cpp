@@ -103,3 +103,26 @@ TEST(Doctor, saysWhatItFound)
     EXPECT_EQ(bad.exitCode, 1);
     EXPECT_THAT(bad.out, AllOf(HasSubstr("/bin/false"), HasSubstr("setup.sh"), HasSubstr("do not work")));
 }
+
+TEST(Doctor, takesATooOldDriverForANoteSinceRunsUseTheProcessor)
+{
+    test::FakeRankCommandLine cli;
+    std::filesystem::create_symlink(FAKE_CUDA_DRIVER, cli.folder() / "libcuda.so.1");
+    cli.set("LD_LIBRARY_PATH", cli.folder().string());
+    cli.set("FAKE_CUDA_VERSION", "12040");
+    const test::Finished doctor = cli.run({"doctor", "--format", "json"});
+    const json report = json::parse(doctor.out);
+    json driver;
+    for (const json &finding : report["findings"]) {
+        if (finding["subject"] == "driver")
+            driver = finding;
+    }
+    ASSERT_FALSE(driver.is_null()) << doctor.out;
+    EXPECT_EQ(driver["verdict"], "note");
+    EXPECT_EQ(driver["text"], "supports CUDA 12.4");
+    EXPECT_THAT(driver["remedy"].get<std::string>(), AllOf(HasSubstr("580"), HasSubstr("use the CPU")));
+    EXPECT_EQ(doctor.exitCode, 0) << doctor.out;
+    EXPECT_THAT(cli.run({"doctor"}).out, HasSubstr("Runs work here."));
+    cli.ranksDo("", 2);
+    EXPECT_EQ(cli.run({"run", "--preset", "tiny", "--data", cli.data().string()}).exitCode, 0) << "as doctor says";
+}

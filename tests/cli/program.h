@@ -61,6 +61,7 @@ public:
     CommandLine();
     /// For all programs started from now on.
     void set(const std::string &variable, const std::string &value) { m_variables[variable] = value; }
+    const Program::Variables &variables() const { return m_variables; }
     Program start(const std::vector<std::string> &arguments, int terminal = -1);
     /// By another program, such as unshare, that takes the command to start after its own words.
     Program startThrough(std::vector<std::string> wrapper, const std::vector<std::string> &arguments);
