@@ -116,6 +116,15 @@ static int followFile(const run::RunFolder &folder, RunPrinter &printer)
     }
 }
 
+/// The supervisor can't be heard. Where the run goes on all the same, its file tells of it.
+static int followInstead(const run::RunFolder &folder, RunPrinter &printer, const std::string &why)
+{
+    const auto status = run::currentStatus(folder, realtimeNs());
+    if (status && status->live())
+        Output(STDERR_FILENO).line(fmt::format("{} The run goes on: following its state.json.", why));
+    return followFile(folder, printer);
+}
+
 static void show(RunPrinter &printer, const control::Event &event)
 {
     if (event.name == "message") {
@@ -151,17 +160,17 @@ int attachCommand(const std::string &name, Format format)
         return followFile(*folder, printer);
     auto client = control::ControlClient::connect(*folder);
     if (!client)
-        return ended(*folder, printer);
+        return followInstead(*folder, printer, client.error().text);
     const auto now = client->request(control::RequestKind::Subscribe, 10s);
     if (!now)
-        return ended(*folder, printer);
+        return followInstead(*folder, printer, now.error().text);
     show(printer, {"step", *now});
     for (;;) {
         const auto event = client->nextEvent(1s);
         if (s_interrupted)
             return left(*folder);
-        if (!event) // the connection is closed: the run has ended, or its supervisor has died
-            return ended(*folder, printer);
+        if (!event) // closed, as a rule since the run has ended or its supervisor has died
+            return followInstead(*folder, printer, event.error().text);
         if (*event)
             show(printer, **event);
     }

@@ -33,19 +33,21 @@ bool Output::roomWithin(int timeoutMs) const
     }
 }
 
-void Output::write(std::string_view text, int timeoutMs)
+/// True where all of it went out. The time is for each part that there is room for.
+bool Output::write(std::string_view text, int timeoutMs)
 {
     std::string_view rest(text);
     while (!rest.empty() && roomWithin(timeoutMs)) {
         // A pipe that poll() calls writable takes PIPE_BUF bytes without blocking.
         const ssize_t written = ::write(m_fd, rest.data(), std::min<size_t>(rest.size(), 4096));
         if (written < 0 && errno != EINTR && errno != EAGAIN)
-            return;
+            return true; // nobody reads any more: nothing to wait for
         if (written > 0)
             rest.remove_prefix(static_cast<size_t>(written));
     }
     if (rest.size() < text.size())
         m_cut = !rest.empty();
+    return rest.empty();
 }
 
 void Output::progress(std::string_view text)
@@ -57,12 +59,12 @@ void Output::progress(std::string_view text)
 }
 
 /// After a text that was cut the next one begins in a line of its own.
-void Output::writeLine(std::string_view text, int timeoutMs)
+bool Output::writeLine(std::string_view text, int timeoutMs)
 {
     const bool ended = !text.empty() && text.back() == '\n';
     const std::string_view before = m_progressShown ? "\r\x1b[K" : m_cut ? "\n" : "";
-    write(fmt::format("{}{}{}", before, text, ended ? "" : "\n"), timeoutMs);
     m_progressShown = false;
+    return write(fmt::format("{}{}{}", before, text, ended ? "" : "\n"), timeoutMs);
 }
 
 void Output::line(std::string_view text)
@@ -72,7 +74,7 @@ void Output::line(std::string_view text)
 
 void Output::event(std::string_view text)
 {
-    writeLine(text, 1000);
+    m_unread = !writeLine(text, m_unread ? 0 : 1000);
 }
 
 void Output::result(std::string_view text)

@@ -10,7 +10,8 @@
 namespace shardscope::cli {
 
 /// What `run` and `attach` show of a run that goes on: one live line on a terminal; plain lines elsewhere (the first
-/// step, then one a second at most, and the last step); lines of JSON with --format json (every step).
+/// step, then one a second at most, and the last step); lines of JSON with --format json (every step, as far as
+/// somebody reads them).
 class RunPrinter
 {
 public:

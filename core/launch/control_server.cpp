@@ -23,6 +23,8 @@ ControlServer::~ControlServer()
 
 Result<> ControlServer::listen(const std::filesystem::path &path)
 {
+    m_server.close();
+    m_path.clear();
     auto fd = listenAtPath(path);
     if (!fd)
         return tl::unexpected(fd.error());
@@ -33,11 +35,16 @@ Result<> ControlServer::listen(const std::filesystem::path &path)
     return {};
 }
 
+bool ControlServer::isReachable() const
+{
+    std::error_code gone;
+    return !m_path.empty() && std::filesystem::is_socket(m_path, gone);
+}
+
 void ControlServer::close()
 {
-    if (m_path.empty())
-        return;
-    ::unlink(m_path.c_str());
+    if (!m_path.empty())
+        ::unlink(m_path.c_str());
     m_path.clear();
     m_server.close();
     for (auto &[id, client] : m_clients) {

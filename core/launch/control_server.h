@@ -24,7 +24,10 @@ public:
     explicit ControlServer(QObject *parent);
     ~ControlServer() override;
 
+    /// Again at another path, or the same: clients that are connected stay.
     Result<> listen(const std::filesystem::path &path);
+    /// False before listen(), and where somebody has removed the socket's file since.
+    bool isReachable() const;
     /// Nothing happens where the client has gone.
     void reply(ClientId client, const control::Reply &reply);
     void subscribe(ClientId client);

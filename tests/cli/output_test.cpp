@@ -66,3 +66,17 @@ TEST_F(OutputToAPipe, afterALineThatWasCutTheNextIsOneOfItsOwn)
     closeWriter();
     EXPECT_EQ(readAll(), "\nnext\nafter it\n");
 }
+
+TEST_F(OutputToAPipe, eventsThatNobodyReadsAreWaitedForOnce)
+{
+    Output output(writer());
+    const auto begin = std::chrono::steady_clock::now();
+    for (int event = 0; event < 300; ++event)
+        output.event(std::string(100'000, 'x'));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "one second, and not one for each";
+    std::string read(200'000, ' ');
+    ASSERT_GT(::read(reader(), read.data(), read.size()), 0);
+    output.event("next");
+    closeWriter();
+    EXPECT_EQ(readAll(), "\nnext\n");
+}

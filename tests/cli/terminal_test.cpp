@@ -6,6 +6,7 @@
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 using namespace shardscope;
 using testing::AllOf;
@@ -51,4 +52,19 @@ TEST(OnATerminal, nobodyReadsAndTheRunGoesOn)
     cli.waitFor("a", [](const auto &status) { return status.state == RunState::Done; });
     terminal.read();
     EXPECT_EQ(program.wait().exitCode, 0);
+}
+
+TEST(IntoAPipe, nobodyReadsLinesOfJsonAndTheRunGoesOn)
+{
+    test::FakeRankCommandLine cli;
+    cli.ranksDo("", 500, 0);
+    const std::string path = (cli.folder() / "pipe").string();
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const int pipe = ::open(path.c_str(), O_RDWR | O_CLOEXEC); // never read: a wait for each event would take minutes
+    ASSERT_GE(pipe, 0);
+    test::Program program = cli.startThrough({"/bin/sh", "-c", R"(exec "$@" >"$HOME/pipe")", "sh"},
+                                             cli.runArguments("a", {"--format", "json"}));
+    cli.waitFor("a", [](const auto &status) { return status.state == RunState::Done; });
+    EXPECT_EQ(program.wait().exitCode, 0);
+    ::close(pipe);
 }
