@@ -47,6 +47,7 @@ Supervisor::Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &ob
         m_status.step = m_plan.resumeFrom->step;
         m_status.checkpointStep = m_plan.resumeFrom->step;
     }
+    connect(&m_heartbeat, &QTimer::timeout, this, &Supervisor::keepControlSocket);
     connect(&m_heartbeat, &QTimer::timeout, this, &Supervisor::beat);
     connect(&m_heartbeat, &QTimer::timeout, this, &Supervisor::lookForHang);
     connect(&m_server, &ControlServer::requested, this, &Supervisor::onRequested);
@@ -91,10 +92,17 @@ void Supervisor::openControlSocket()
 {
     auto path = control::controlSocketPath(m_plan.folder);
     auto listening = path ? m_server.listen(*path) : Result<>(tl::unexpected(path.error()));
-    if (listening)
-        m_status.socket = path->string();
-    else // Training is worth more than the commands to it.
+    m_status.socket = listening ? path->string() : std::string();
+    if (!listening && !m_toldOfNoSocket) // Training is worth more than the commands to it.
         tell(fmt::format("The run takes no commands: {}", listening.error().text));
+    m_toldOfNoSocket = !listening;
+}
+
+/// A user's runtime folder goes with the last session, and the run goes on.
+void Supervisor::keepControlSocket()
+{
+    if (!m_server.isReachable())
+        openControlSocket();
 }
 
 void Supervisor::beat()

@@ -64,6 +64,7 @@ Q_SIGNALS:
 private:
     Result<> startRanks();
     void openControlSocket();
+    void keepControlSocket();
     void beat();
     void setState(RunState state);
     void tell(const std::string &text);
@@ -115,6 +116,7 @@ private:
     bool m_endingAfterFailure = false;
     bool m_finished = false;
     bool m_toldOfBrokenState = false;
+    bool m_toldOfNoSocket = false;
 };
 
 } // namespace shardscope::launch

@@ -61,6 +61,24 @@ TEST(Attach, leavesTheRunWhenInterrupted)
     program.wait();
 }
 
+TEST(Attach, followsTheFileWhereTheSupervisorCannotBeReached)
+{
+    test::FakeRankCommandLine cli;
+    cli.ranksDo("", 100'000);
+    test::Program program = cli.start(cli.runArguments("a"));
+    const auto status = cli.waitFor("a", [](const auto &s) { return s.step > 1; });
+    program.signal(SIGSTOP); // for the moment it can't make its socket anew
+    std::filesystem::remove(status.socket);
+    test::Program attached = cli.start({"attach", "a"});
+    EXPECT_TRUE(
+        test::eventually([&] { return attached.errorsSoFar().find("following its state.json") != std::string::npos; }));
+    EXPECT_THAT(attached.errorsSoFar(), HasSubstr("Can't reach the run's supervisor"));
+    program.signal(SIGCONT);
+    EXPECT_TRUE(test::eventually([&] { return cli.run({"stop", "--now", "a"}).exitCode == 0; }));
+    EXPECT_EQ(attached.wait().exitCode, 0) << "as the run's";
+    program.wait();
+}
+
 TEST(Logs, areThoseOfOneRankOrOfAll)
 {
     test::FakeRankCommandLine cli;

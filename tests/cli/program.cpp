@@ -96,6 +96,11 @@ std::string Program::outputSoFar() const
     return readTextFile(m_out).value_or("");
 }
 
+std::string Program::errorsSoFar() const
+{
+    return readTextFile(m_errors).value_or("");
+}
+
 Finished Program::wait(std::chrono::seconds patience)
 {
     int status = 0;

@@ -41,6 +41,7 @@ public:
     /// Patience is for a machine that is busy with something else: it costs nothing where all is well.
     Finished wait(std::chrono::seconds patience = std::chrono::seconds(120));
     std::string outputSoFar() const;
+    std::string errorsSoFar() const;
 
 private:
     pid_t m_pid = -1;

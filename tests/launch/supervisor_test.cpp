@@ -233,6 +233,22 @@ TEST_F(SupervisorTest, pausesAndGoesOn)
     EXPECT_THAT(listener.events, testing::IsSupersetOf({"command: pause", "command: unpause", "command: checkpoint"}));
 }
 
+TEST_F(SupervisorTest, aControlSocketThatVanishedIsMadeAnew)
+{
+    start("", 100'000, 5);
+    waitForStep(1);
+    const fs::path socket = stateFile().socket;
+    ASSERT_TRUE(fs::is_socket(socket));
+    fs::remove_all(socket.parent_path()); // as logind does with the last session of a user
+    QSignalSpy messages(supervisor.get(), &Supervisor::message);
+    EXPECT_TRUE(QTest::qWaitFor([&socket] { return fs::is_socket(socket); }, 20'000))
+        << (messages.isEmpty() ? "" : messages[0][0].toString().toStdString());
+    const auto paused = ask(RequestKind::Pause);
+    EXPECT_TRUE(paused) << paused.error().text;
+    ASSERT_TRUE(ask(RequestKind::StopNow));
+    EXPECT_FALSE(fs::exists(socket));
+}
+
 TEST_F(SupervisorTest, stopsWithACheckpointAlsoWhilePaused)
 {
     start("", 100'000, 5);
