@@ -4,6 +4,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/exit_code.h"
 #include "app/cli/prepared_run.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/files/checkpoint_folder.h"
 #include "core/pretrained/export_checkpoint.h"
@@ -35,10 +36,9 @@ static Result<fs::path> checkpointToExport(const run::RunFolder &folder, int64_t
 }
 
 /// Absolute, and without a slash at its end.
-static fs::path targetOf(const std::string &out)
+static Result<fs::path> targetOf(const std::string &out)
 {
-    const fs::path path = fs::absolute(out).lexically_normal();
-    return path.has_filename() ? path : path.parent_path();
+    return absolutePath(out).map([](const fs::path &path) { return path.has_filename() ? path : path.parent_path(); });
 }
 
 static Result<> writeExport(const fs::path &checkpoint, const fs::path &target, const ExportOptions &options,
@@ -64,16 +64,18 @@ int exportCommand(const ExportOptions &options)
     const auto folder = run::findRun(options.run, runsDirectory());
     if (!folder)
         return failWith(kWrongInput, folder.error().text);
-    const fs::path target = targetOf(options.out);
-    if (const auto free = pretrained::checkExportTarget(target); !free)
+    const auto target = targetOf(options.out);
+    if (!target)
+        return failWith(kWrongInput, target.error().text);
+    if (const auto free = pretrained::checkExportTarget(*target); !free)
         return failWith(kWrongInput, free.error().text);
     const auto checkpoint = checkpointToExport(*folder, options.step);
     if (!checkpoint)
         return failWith(kWrongInput, checkpoint.error().text);
     const CancelSignals signals;
-    if (const auto done = writeExport(*checkpoint, target, options, signals); !done)
+    if (const auto done = writeExport(*checkpoint, *target, options, signals); !done)
         return failWith(signals.asked() ? kInterrupted : kJobFailed, done.error().text);
-    Output(STDOUT_FILENO).result(target.string());
+    Output(STDOUT_FILENO).result(target->string());
     return kDone;
 }
 

@@ -312,10 +312,13 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     prepared->plan.cores = machine.cpuThreads;
     prepared->plan.environment = environment;
     prepared->plan.configuration = resolved->configuration;
+    std::vector<std::string> notes = resolved->notes;
+    if (std::string share = shapes::trainedShare(*plan); !share.empty())
+        notes.push_back(std::move(share));
+    prepared->notes.insert(prepared->notes.begin(), notes.begin(), notes.end());
     prepared->plan.admit = admitChangesOf(std::move(*plan), machine);
     if (auto known = run::leavePointer(runsDirectory(), prepared->plan.folder); !known)
         prepared->notes.push_back(fmt::format("Lists of runs will not show this one: {}", known.error().text));
-    prepared->notes.insert(prepared->notes.begin(), resolved->notes.begin(), resolved->notes.end());
     return prepared;
 }
 

@@ -118,6 +118,8 @@ Result<Setup> readSetup(const Arguments &arguments, const RankEnvironment &envir
     const auto plan = shapes::planOf(shapes::unitsOf(setup.shape), setup.run.configuration, environment.worldSize);
     if (!plan)
         return tl::unexpected(plan.error());
+    if (std::string share = shapes::trainedShare(*plan); !share.empty())
+        setup.run.notes.push_back(std::move(share));
     setup.flopsPerToken = shapes::flopsPerToken(*plan, setup.shape, setup.run.configuration.train.sequenceLength);
     setup.threads = threadsOf(facts, environment);
     chooseDevice(setup, facts, environment);

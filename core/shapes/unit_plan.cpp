@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/shapes/unit_plan.h"
 
+#include "core/base/text.h"
 #include "core/config/registry.h"
 #include "core/shapes/adapters.h"
 
@@ -298,6 +299,23 @@ double flopsPerToken(const ModelPlan &plan, const ModelShape &shape, int64_t seq
         }
     }
     return flops;
+}
+
+std::string trainedShare(const ModelPlan &plan)
+{
+    int64_t trained = 0;
+    int64_t all = 0;
+    for (const UnitPlan &unit : plan.units) {
+        all += unit.shape.elements();
+        for (const BucketPlan &bucket : unit.buckets) {
+            for (const size_t index : bucket.parameters)
+                trained += bucket.frozen ? 0 : unit.shape.parameters[index].elements();
+        }
+    }
+    if (trained == all)
+        return {};
+    return fmt::format("{} of {} parameters are trained, the others are frozen.",
+                       formatCount(static_cast<double>(trained)), formatCount(static_cast<double>(all)));
 }
 
 Result<ModelPlan> replanned(const ModelPlan &plan, const RunConfiguration &configuration)

@@ -87,6 +87,9 @@ Result<ModelPlan> replanned(const ModelPlan &plan, const config::RunConfiguratio
 /// what is frozen, and with 6 for each parameter of an adapter.
 double flopsPerToken(const ModelPlan &plan, const ModelShape &shape, int64_t sequenceLength);
 
+/// "1.23 M of 16.4 M parameters are trained, the others are frozen."; empty where all are trained.
+std::string trainedShare(const ModelPlan &plan);
+
 /// Whether a rule is about a parameter.
 bool matches(const config::UnitRule &rule, const ParameterShape &parameter);
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Hugging Face folder through the command line and the real worker: trained, checkpointed and exported again.
-#include "core/launch/launch_plan.h"
 #include "core/pretrained/folder_writer.h"
 #include "core/pretrained/weight_folder.h"
-#include "tests/cli/program.h"
+#include "tests/cli/with_worker.h"
 #include "tests/support/transformers_peer.h"
 
 #include <cmath>
-#include <fstream>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace fs = std::filesystem;
 using namespace shardscope;
@@ -22,23 +19,18 @@ static constexpr const char *kConfig = R"({
     "attention_bias": true, "tie_word_embeddings": true, "use_sliding_window": true, "sliding_window": 5,
     "max_window_layers": 1, "rope_theta": 10000.0})";
 
-class ModelFolder : public testing::Test
+class ModelFolder : public test::WithWorker
 {
 protected:
     void SetUp() override
     {
-        if (const auto worker = launch::findWorker(); !worker)
-            GTEST_SKIP() << "shardscope-worker is not built: " << worker.error().text;
-        std::ofstream words(text());
+        WithWorker::SetUp();
         std::ofstream numbers(tokens(), std::ios::binary);
-        for (int line = 0; line < 1000; ++line)
-            words << line << " quick brown foxes jump over " << line % 97 << " lazy dogs\n";
         for (int i = 0; i < 8000; ++i) {
             const auto token = static_cast<uint16_t>(i * 31 % 97); // of the vocabulary of the peer's models
             numbers.write(reinterpret_cast<const char *>(&token), sizeof token);
         }
     }
-    fs::path text() const { return cli.folder() / "text.txt"; }
     fs::path tokens() const { return cli.folder() / "tokens.bin"; }
     fs::path model() const { return cli.folder() / "a model"; }
     /// Weights that differ everywhere.
@@ -69,7 +61,6 @@ protected:
         all.insert(all.end(), more.begin(), more.end());
         return cli.run(all);
     }
-    test::CommandLine cli;
 };
 
 /// Updates far below what fp32 resolves: what comes out is what went in.
@@ -80,7 +71,7 @@ TEST_F(ModelFolder, isTrainedAndExported)
 {
     writeModel();
     std::vector<std::string> options = kStandStill;
-    options.insert(options.end(), {"--ranks", "2", "--data", text().string()});
+    options.insert(options.end(), {"--ranks", "2", "--data", data().string()});
     const test::Finished finished = train("a", model(), options);
     ASSERT_EQ(finished.exitCode, 0) << finished.errors;
     const fs::path out = cli.folder() / "exported";
@@ -116,10 +107,10 @@ TEST_F(ModelFolder, exportRefusesWhatItCanNotDo)
     const std::string out = (cli.folder() / "out").string();
     expectRefused({"--out", out}, "There is no run named b");
     // The model is trained from scratch where its folder has a config.json alone.
-    const test::Finished finished = train("b", model(), {"--data", text().string(), "--set", "checkpoint.every=0"});
+    const test::Finished finished = train("b", model(), {"--data", data().string(), "--set", "checkpoint.every=0"});
     ASSERT_EQ(finished.exitCode, 0) << finished.errors;
     expectRefused({"--out", out}, "has no whole checkpoint");
-    ASSERT_EQ(train("c", model(), {"--data", text().string()}).exitCode, 0);
+    ASSERT_EQ(train("c", model(), {"--data", data().string()}).exitCode, 0);
     fs::rename(cli.runFolder("c").checkpointsFolder(), cli.runFolder("b").checkpointsFolder());
     expectRefused({"--out", out, "--step", "7"}, "There are: 2.");
     expectRefused({"--out", cli.folder().string()}, "exists already");
@@ -129,7 +120,7 @@ TEST_F(ModelFolder, exportRefusesWhatItCanNotDo)
     EXPECT_FALSE(fs::exists(out));
 }
 
-TEST_F(ModelFolder, opensInTransformers)
+TEST_F(ModelFolder, opensInTransformersAndItsAdaptersInPeft)
 {
     if (!test::TransformersPeer::isInstalled())
         GTEST_SKIP() << test::TransformersPeer::kMissing;
@@ -138,43 +129,34 @@ TEST_F(ModelFolder, opensInTransformers)
     const test::TransformersPeer peer(folder);
     const std::vector<std::string> cases = {"llama_llama3", "qwen2", "qwen3_everything"};
     ASSERT_EQ(peer.run("make", cases), cases);
-    const char *const formats[] = {"full", "sharded", "sharded"};
-    for (size_t i = 0; i < cases.size(); ++i) {
-        std::vector<std::string> options = kStandStill;
-        options.insert(options.end(), {"--ranks", std::to_string(i + 1), "--data", tokens().string()});
-        options.insert(options.end(), {"--set", std::string("checkpoint.format=") + formats[i]});
-        const test::Finished finished = train(cases[i], folder / cases[i] / "model", options);
+    const auto trainAndExport = [&](const std::string &name, std::vector<std::string> options) {
+        options.insert(options.end(), {"--data", tokens().string()});
+        const test::Finished finished = train(name, folder / name / "model", options);
         ASSERT_EQ(finished.exitCode, 0) << finished.errors;
-        const test::Finished exported = cli.run({"export", cases[i], "--out", (folder / cases[i] / "export").string()});
+        const test::Finished exported = cli.run({"export", name, "--out", (folder / name / "export").string()});
         ASSERT_EQ(exported.exitCode, 0) << exported.errors;
-    }
+    };
+    std::vector<std::string> full = kStandStill;
+    full.insert(full.end(), {"--ranks", "1", "--set", "checkpoint.format=full"});
+    trainAndExport("llama_llama3", full);
+    std::vector<std::string> sharded = kStandStill;
+    sharded.insert(sharded.end(), {"--ranks", "3"});
+    trainAndExport("qwen3_everything", sharded);
+    trainAndExport("qwen2", {"--ranks", "2", "--set", "lora.rank=4", "--set", "lora.alpha=10", "--set",
+                             "lora.targets=q_proj,model.layers.1.mlp.*", "--set", "optimizer.learning_rate=0.1",
+                             "--set", "optimizer.warmup_steps=0"});
+    const test::Finished alone =
+        cli.run({"export", "qwen2", "--format", "adapter", "--out", (folder / "qwen2/adapter").string()});
+    ASSERT_EQ(alone.exitCode, 0) << alone.errors;
     peer.expectSameLogits("check", cases);
 }
 
-TEST_F(ModelFolder, adaptersOfItOpenInTransformersMergedAndAlone)
+TEST_F(ModelFolder, targetsWithoutAWeightAreRefused)
 {
-    if (!test::TransformersPeer::isInstalled())
-        GTEST_SKIP() << test::TransformersPeer::kMissing;
-    const fs::path folder = cli.folder() / "models";
-    fs::create_directory(folder);
-    const test::TransformersPeer peer(folder);
-    const std::vector<std::string> cases = {"qwen2"};
-    ASSERT_EQ(peer.run("make", cases), cases);
-    const fs::path place = folder / "qwen2";
-    const test::Finished finished =
-        train("a", place / "model",
-              {"--ranks", "2", "--data", tokens().string(), "--set", "lora.rank=4", "--set",
-               "lora.targets=q_proj,model.layers.1.mlp.*", "--set", "lora.alpha=10", "--set",
-               "optimizer.learning_rate=0.3", "--set", "optimizer.warmup_steps=0"});
-    ASSERT_EQ(finished.exitCode, 0) << finished.errors;
-    for (const auto &[format, name] : {std::pair{"huggingface", "export"}, {"adapter", "adapter"}}) {
-        const test::Finished exported = cli.run({"export", "a", "--format", format, "--out", (place / name).string()});
-        ASSERT_EQ(exported.exitCode, 0) << exported.errors;
-    }
-    peer.expectSameLogits("adapt", cases);
+    writeModel();
     const test::Finished refused =
-        train("b", place / "model",
-              {"--data", tokens().string(), "--set", "lora.rank=4", "--set", "lora.targets=atention.q"});
+        train("b", model(), {"--data", data().string(), "--set", "lora.rank=4", "--set", "lora.targets=atention.q"});
     EXPECT_EQ(refused.exitCode, 2);
     EXPECT_THAT(refused.errors, HasSubstr("Did you mean attention.q?"));
+    EXPECT_FALSE(fs::exists(cli.runFolder("b").root()));
 }

@@ -262,6 +262,22 @@ TEST(CheckRun, offloadToTheHostOfARunOnTheHostIsRefused)
     EXPECT_FALSE(setKey(gradients, "offload.gradients", "nvme").has_value());
 }
 
+TEST(CheckRun, adaptersHaveARankAndTargets)
+{
+    EXPECT_EQ(resolved({"lora.rank=16"}).configuration.lora.alpha, 16);
+    EXPECT_EQ(resolved({"lora.rank=16", "lora.alpha=8"}).configuration.lora.alpha, 8);
+    EXPECT_EQ(resolved({}).configuration.lora.rank, 0);
+    EXPECT_THAT(problemsOf(with({"lora.targets=q_proj,v_proj"})),
+                ElementsAre(IsProblem("lora.rank", "but lora.targets is given")));
+    EXPECT_THAT(problemsOf(with({"lora.alpha=8"})), ElementsAre(IsProblem("lora.rank", "but lora.alpha is given")));
+    EXPECT_THAT(problemsOf(with({"lora.rank=8", "lora.targets="})),
+                ElementsAre(IsProblem("lora.targets", "name the weights")));
+    RunConfiguration negative;
+    EXPECT_FALSE(setKey(negative, "lora.rank", "-1").has_value());
+    negative.lora.rank = -1;
+    EXPECT_THAT(problemsOf(negative), ElementsAre(IsProblem("lora.rank", "lora.rank")));
+}
+
 TEST(ResolveRun, givesAllMessagesLineByLine)
 {
     const auto run = resolveRun(with({"model.preset=x", "run.name=.."}), machineWith(0), shapes::knownModels());

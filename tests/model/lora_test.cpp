@@ -261,14 +261,12 @@ TEST(Lora, trainsAsOneRankDoesAndMovesNothingElse)
     at::set_num_threads(1);
     for (const auto &[worldSize, strategy, precision, accumulation] :
          {std::tuple{1, Strategy::None, Precision::Fp32, 3},
-          {2, Strategy::Full, Precision::Fp32, 2},
-          {2, Strategy::None, Precision::Bf16, 1},
+          {2, Strategy::None, Precision::Fp32, 1},
+          {2, Strategy::Full, Precision::Bf16, 2},
+          {3, Strategy::GradOp, Precision::Fp32, 2},
           {3, Strategy::Full, Precision::Fp32, 1},
-          {3, Strategy::GradOp, Precision::Bf16, 2},
-          {4, Strategy::GradOp, Precision::Fp32, 1},
           {4, Strategy::Hybrid, Precision::Fp32, 3},
-          {4, Strategy::Full, Precision::Bf16, 1},
-          {4, Strategy::None, Precision::Fp32, 1}}) {
+          {4, Strategy::GradOp, Precision::Bf16, 1}}) {
         SCOPED_TRACE(fmt::format("{} ranks, {}, {}", worldSize, toText(strategy), toText(precision)));
         TrainingCase test = caseOf(worldSize, strategy, precision);
         test.accumulation = accumulation;

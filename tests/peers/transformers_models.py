@@ -3,11 +3,11 @@
 """Small random models of Hugging Face's own classes, and their logits, for a test.
 
     transformers_models.py make FOLDER [CASE...]     FOLDER/<case>/model with config.json and safetensors, tokens and logits beside it
-    transformers_models.py adapt FOLDER [CASE...]    puts FOLDER/<case>/adapter, which we wrote, on FOLDER/<case>/model as peft does, and
-                                                     compares its logits with those of FOLDER/<case>/export, where it is merged
-    transformers_models.py check FOLDER [CASE...]    opens FOLDER/<case>/export, which we wrote, and compares its logits with the first
+    transformers_models.py check FOLDER [CASE...]    opens FOLDER/<case>/export, which we wrote, and compares its logits with the first; where
+                                                     there is FOLDER/<case>/adapter, which we wrote, it is put on the model as peft
+                                                     does, and compared with the export, into which it is merged
 
-check and adapt print one line a case: its name and the largest difference of a logit, or what transformers found missing. Weights,
+check prints one line a case: its name and the largest difference of a logit, or what transformers found missing. Weights,
 biases and norms are all drawn at random, so that none can be left out unnoticed.
 """
 import json
@@ -79,20 +79,9 @@ def make(folder, cases):
         print(case, flush=True)
 
 
-def check(folder, cases):
-    for case in cases:
-        place = os.path.join(folder, case)
-        model, info = AutoModelForCausalLM.from_pretrained(os.path.join(place, "export"), dtype=torch.float32,
-                                                           attn_implementation="eager", output_loading_info=True)
-        wrong = {key: value for key, value in info.items() if value}
-        tokens = torch.from_file(os.path.join(place, "tokens"), dtype=torch.int64, size=SEQUENCES * TOKENS)
-        logits = torch.from_file(os.path.join(place, "logits"), size=SEQUENCES * TOKENS * SIZES["vocab_size"])
-        error = (logits_of(model, tokens.view(SEQUENCES, TOKENS)).flatten() - logits).abs().max().item()
-        print(case, wrong if wrong else error, flush=True)
-
-
-def opened(folder, case, name):
-    return AutoModelForCausalLM.from_pretrained(os.path.join(folder, case, name), dtype=torch.float32, attn_implementation="eager")
+def opened(folder, case, name, **more):
+    return AutoModelForCausalLM.from_pretrained(os.path.join(folder, case, name), dtype=torch.float32,
+                                                attn_implementation="eager", **more)
 
 
 def put_on(model, adapter):
@@ -110,19 +99,30 @@ def put_on(model, adapter):
     return tensors
 
 
-def adapt(folder, cases):
+def adapted(folder, case, tokens):
+    model = opened(folder, case, "model")
+    before = logits_of(model, tokens)
+    left = put_on(model, os.path.join(folder, case, "adapter"))
+    logits = logits_of(model, tokens)
+    assert not left, f"not used: {list(left)}"
+    assert (logits - before).abs().max() > 1e-2, "the adapter changes nothing"
+    return logits
+
+
+def check(folder, cases):
     for case in cases:
-        tokens = torch.from_file(os.path.join(folder, case, "tokens"), dtype=torch.int64, size=SEQUENCES * TOKENS)
+        place = os.path.join(folder, case)
+        model, info = opened(folder, case, "export", output_loading_info=True)
+        wrong = {key: value for key, value in info.items() if value}
+        tokens = torch.from_file(os.path.join(place, "tokens"), dtype=torch.int64, size=SEQUENCES * TOKENS)
         tokens = tokens.view(SEQUENCES, TOKENS)
-        model, merged = opened(folder, case, "model"), opened(folder, case, "export")
-        before = logits_of(model, tokens)
-        left = put_on(model, os.path.join(folder, case, "adapter"))
-        logits = logits_of(model, tokens)
-        if left or (logits - before).abs().max() < 1e-2:
-            print(case, f"not used: {list(left)}" if left else "the adapter changes nothing")
+        if os.path.isdir(os.path.join(place, "adapter")):
+            logits = adapted(folder, case, tokens)
         else:
-            print(case, (logits - logits_of(merged, tokens)).abs().max().item(), flush=True)
+            logits = torch.from_file(os.path.join(place, "logits"), size=SEQUENCES * TOKENS * SIZES["vocab_size"])
+        error = (logits_of(model, tokens).flatten() - logits.flatten()).abs().max().item()
+        print(case, wrong if wrong else error, flush=True)
 
 
 if __name__ == "__main__":
-    {"make": make, "check": check, "adapt": adapt}[sys.argv[1]](sys.argv[2], sys.argv[3:] or list(CASES))
+    {"make": make, "check": check}[sys.argv[1]](sys.argv[2], sys.argv[3:] or list(CASES))

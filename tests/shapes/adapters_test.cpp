@@ -118,6 +118,8 @@ TEST(Adapters, aFrozenBaseCostsNoGradientsOfWeights)
     EXPECT_EQ(flopsPerToken(planOf(unitsOf(shape), {}, 1).value(), shape, 64), whole);
     const ModelPlan plan = planOf(unitsOf(shape), loraOn({"attention.q"}), 1).value();
     const auto base = static_cast<double>(parameterCount(shape) - shape.vocabulary * shape.hidden);
+    EXPECT_EQ(trainedShare(planOf(unitsOf(shape), {}, 1).value()), "");
+    EXPECT_EQ(trainedShare(plan), "4.10 k of 988 k parameters are trained, the others are frozen.");
     EXPECT_EQ(flopsPerToken(plan, shape, 64), whole - 2 * base + 6 * 4 * 4 * (128 + 128));
 }
 

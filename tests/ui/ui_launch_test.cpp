@@ -155,6 +155,20 @@ private Q_SLOTS:
         QVERIFY(!facts.data.isEmpty());
     }
 
+    void targetsWithoutAWeightAreToldAtTheirField()
+    {
+        QTemporaryDir folder;
+        NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
+        dialog.form()->field("lora.rank")->setText(QStringLiteral("8"));
+        dialog.form()->field("lora.targets")->setText(QStringLiteral("atention.q"));
+        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("Did you mean attention.q?")), 20000);
+        QVERIFY(!dialog.launchButton()->isEnabled());
+        dialog.form()->field("lora.targets")->setText(QStringLiteral("attention.q"));
+        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QVERIFY2(dialog.commandLine().contains(QLatin1String("--set lora.rank=8 --set lora.targets=attention.q")),
+                 qPrintable(dialog.commandLine()));
+    }
+
     void aModelFolderIsLookedAtInTheBackground()
     {
         QTemporaryDir folder;
