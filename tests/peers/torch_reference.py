@@ -27,7 +27,7 @@ import torch.nn.functional as F
 
 def load_weights(spec, step):
     count = spec["weight_elements"]
-    flat = torch.from_file(spec["weights"], dtype=torch.float32, size=spec["steps"] * count)[step * count:]
+    flat = torch.from_file(spec["weights"], dtype=torch.float32, size=(step + 1) * count)[step * count:]
     weights, offset = {}, 0
     for name, shape in spec["parameters"]:
         count = torch.Size(shape).numel()

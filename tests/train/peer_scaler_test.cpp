@@ -88,7 +88,7 @@ void expectPeersScales(const config::RunConfiguration &configuration, const std:
     spec["tokens"] = (folder / "tokens.bin").string();
     std::ofstream(folder / "tokens.bin", std::ios::binary)
         .write(static_cast<const char *>(tokens.const_data_ptr()), static_cast<std::streamsize>(tokens.nbytes()));
-    const auto peer = runPeer(spec, folder);
+    const auto peer = runPeer("torch_reference.py", spec, folder);
     ASSERT_TRUE(peer) << peer.error().text;
     const json &given = peer->at("given");
     int skipped = 0;

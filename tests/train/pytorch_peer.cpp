@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 using nlohmann::json;
@@ -85,7 +86,7 @@ json specificationOf(const config::RunConfiguration &configuration, const shapes
     return spec;
 }
 
-Result<json> runPeer(const json &spec, const std::filesystem::path &folder)
+Result<json> runPeer(const std::string &script, const json &spec, const std::filesystem::path &folder)
 {
     const auto specPath = folder / "spec.json";
     const auto resultPath = folder / "peer.json";
@@ -97,12 +98,19 @@ Result<json> runPeer(const json &spec, const std::filesystem::path &folder)
         return text + "'";
     };
     const char *source = std::getenv("SHARDSCOPE_SOURCE");
-    const auto script = std::filesystem::path(source ? source : ".") / "tests/peers/torch_reference.py";
+    const auto path = std::filesystem::path(source ? source : ".") / "tests/peers" / script;
     const std::string command =
-        fmt::format("{} {} {} > {}", quoted(peerPython()), quoted(script), quoted(specPath), quoted(resultPath));
+        fmt::format("{} {} {} > {}", quoted(peerPython()), quoted(path), quoted(specPath), quoted(resultPath));
     if (const int status = std::system(command.c_str()); status != 0)
         return fail("{} ended with {}", command, status);
     return readTextFile(resultPath).map([](const std::string &text) { return json::parse(text); });
+}
+
+void expectNear(const std::vector<double> &ours, const std::vector<double> &peer, double tolerance, const char *what)
+{
+    ASSERT_EQ(ours.size(), peer.size());
+    for (size_t step = 0; step < ours.size(); ++step)
+        EXPECT_NEAR(ours[step] / peer[step], 1.0, tolerance) << what << ", step " << step + 1;
 }
 
 } // namespace shardscope::testing

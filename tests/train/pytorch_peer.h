@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of tests/peers/torch_reference.py: the wheel's own Python trains what we have trained.
+// Our side of tests/peers/torch_*.py: the wheel's own Python trains what we have trained.
 #pragma once
 
 #include "core/base/result.h"
@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 namespace shardscope::testing {
 
@@ -19,7 +21,10 @@ void dumpTokens(const data::Dataset &dataset, int64_t samples, const std::filesy
 /// The model's sizes and the optimizer's settings; no weights or tokens yet.
 nlohmann::json specificationOf(const config::RunConfiguration &configuration, const shapes::ModelShape &shape,
                                int64_t steps);
-/// What the script prints. Its files are made in `folder`.
-Result<nlohmann::json> runPeer(const nlohmann::json &spec, const std::filesystem::path &folder);
+/// What a script of tests/peers/ prints. Its files are made in `folder`.
+Result<nlohmann::json> runPeer(const std::string &script, const nlohmann::json &spec,
+                               const std::filesystem::path &folder);
+/// Step by step, relative.
+void expectNear(const std::vector<double> &ours, const std::vector<double> &peer, double tolerance, const char *what);
 
 } // namespace shardscope::testing
