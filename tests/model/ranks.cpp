@@ -21,7 +21,8 @@ static void runRank(const engine::Communicator::Options &options, observe::Obser
     (*communicator)->barrier();
 }
 
-void runRanks(int worldSize, observe::Observer &observer, const std::function<void(engine::Communicator &)> &f)
+void runRanks(int worldSize, observe::Observer &observer, const std::function<void(engine::Communicator &)> &f,
+              at::Device device)
 {
     const auto store = c10::make_intrusive<c10d::HashStore>();
     std::vector<std::exception_ptr> errors(static_cast<size_t>(worldSize));
@@ -29,7 +30,7 @@ void runRanks(int worldSize, observe::Observer &observer, const std::function<vo
     for (int rank = 0; rank < worldSize; ++rank) {
         threads.emplace_back([&, rank] {
             try {
-                runRank({store, rank, worldSize, at::kCPU, std::chrono::seconds(60)}, observer, f);
+                runRank({store, rank, worldSize, device, std::chrono::seconds(60)}, observer, f);
             } catch (...) {
                 errors[static_cast<size_t>(rank)] = std::current_exception();
             }

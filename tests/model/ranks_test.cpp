@@ -19,44 +19,39 @@ using test::train;
 using test::TrainingCase;
 using test::trainStep;
 
-class Ranks : public testing::TestWithParam<std::tuple<Precision, OptimizerKind, double>>
+/// AdamW is the grid's; it does not see a gradient that is wrong by a factor, SGD does.
+class Ranks : public testing::TestWithParam<std::tuple<Precision, double>>
 {
 };
 
-TEST_P(Ranks, trainAsOneRankDoes)
+TEST_P(Ranks, trainBySgdAsOneRankDoes)
 {
     at::set_num_threads(1);
     TrainingCase test;
     auto &configuration = test.configuration;
-    std::tie(configuration.precision.compute, configuration.optimizer.kind, configuration.optimizer.clipNorm) =
-        GetParam();
+    std::tie(configuration.precision.compute, configuration.optimizer.clipNorm) = GetParam();
+    configuration.optimizer.kind = OptimizerKind::Sgd;
     const Curve reference = train(test);
     EXPECT_LT(reference.firstBatchAfter, reference.losses.front()) << "nothing was learned";
     const bool clipsAsMeant =
         configuration.optimizer.clipNorm == 0 || reference.norms.front() > configuration.optimizer.clipNorm;
     EXPECT_TRUE(clipsAsMeant) << "clipping was to be active";
-    for (const int worldSize : {2, 4}) {
+    for (const auto &[worldSize, accumulation] : {std::pair{2, 3}, {4, 1}}) {
         for (const Strategy strategy : {Strategy::Full, Strategy::GradOp, Strategy::None}) {
-            for (const int accumulation : {1, 3}) {
-                SCOPED_TRACE(fmt::format("{} ranks, {}, {} micro-batches", worldSize, toText(strategy), accumulation));
-                test.worldSize = worldSize;
-                test.configuration.parallel.strategy = strategy;
-                test.accumulation = accumulation;
-                expectSameCurve(train(test), reference, configuration.precision.compute);
-            }
+            SCOPED_TRACE(fmt::format("{} ranks, {}, {} micro-batches", worldSize, toText(strategy), accumulation));
+            test.worldSize = worldSize;
+            test.configuration.parallel.strategy = strategy;
+            test.accumulation = accumulation;
+            expectSameCurve(train(test), reference, configuration.precision.compute);
         }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Ranks,
-                         testing::Combine(testing::Values(Precision::Fp32, Precision::Bf16),
-                                          testing::Values(OptimizerKind::AdamW, OptimizerKind::Sgd),
-                                          testing::Values(0.0, 0.25)),
-                         [](const auto &info) {
-                             return std::string(toText(std::get<0>(info.param))) +
-                                    std::string(toText(std::get<1>(info.param))) +
-                                    (std::get<2>(info.param) > 0 ? "Clipped" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Ranks, testing::Combine(testing::Values(Precision::Fp32, Precision::Bf16), testing::Values(0.0, 0.25)),
+    [](const auto &info) {
+        return std::string(toText(std::get<0>(info.param))) + (std::get<1>(info.param) > 0 ? "Clipped" : "");
+    });
 
 TEST(Ranks, threeRanksAndTiedWeights)
 {
