@@ -41,15 +41,17 @@ TrainingCase awkwardCase()
     return test;
 }
 
-/// Rank 0's weights after `steps` steps.
+/// Rank 0's weights after `steps` steps, from these or from those of a seed.
 NamedTensors weightsAfter(int steps, int worldSize, const shapes::ModelShape &shape,
-                          const RunConfiguration &configuration)
+                          const RunConfiguration &configuration, const NamedTensors &start = {})
 {
     observe::Observer observer;
     NamedTensors weights;
     test::runRanks(worldSize, observer, [&](engine::Communicator &communicator) {
         model::Decoder decoder(shape, configuration, communicator, observer);
         decoder.engine().initialize(3);
+        for (const auto &[name, weight] : start)
+            EXPECT_TRUE(decoder.engine().loadParameter(name, weight).has_value()) << name;
         TrainingCase test;
         test.worldSize = worldSize;
         test.globalBatch = worldSize;
@@ -120,6 +122,7 @@ TEST(Worlds, weightDecayReachesTheSameTensors)
 {
     at::set_num_threads(1);
     const shapes::ModelShape shape = awkwardShape();
+    const NamedTensors first = test::randomWeights(shape, 7); // of a seed biases are zero, and nothing decays
     constexpr double kDecay = 0.5;
     constexpr double kRate = 1e-3; // trainStep()'s
     for (const int worldSize : {1, 3, 5}) {
@@ -128,11 +131,10 @@ TEST(Worlds, weightDecayReachesTheSameTensors)
             RunConfiguration configuration;
             configuration.parallel.strategy = strategy;
             configuration.optimizer.noDecay = {"norm", "bias", "block.2.ffn.up.*"};
-            const NamedTensors first = weightsAfter(0, worldSize, shape, configuration);
             configuration.optimizer.weightDecay = 0;
-            const NamedTensors without = weightsAfter(1, worldSize, shape, configuration);
+            const NamedTensors without = weightsAfter(1, worldSize, shape, configuration, first);
             configuration.optimizer.weightDecay = kDecay;
-            const NamedTensors decayed = weightsAfter(1, worldSize, shape, configuration);
+            const NamedTensors decayed = weightsAfter(1, worldSize, shape, configuration, first);
             for (const auto &[name, weight] : first) {
                 const bool spared = name.find("norm") != std::string::npos || name.ends_with(".bias") ||
                                     name.starts_with("block.2.ffn.up.");
