@@ -4,6 +4,7 @@
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
 #include "recording_fixture.h"
+#include "tests/support/patience.h"
 #include "ui/common/page.h"
 #include "ui/common/paths.h"
 #include "ui/common/theme.h"
@@ -71,7 +72,7 @@ private Q_SLOTS:
         m_window = std::make_unique<gui::MainWindow>(*m_theme, *m_settings, runs());
         m_window->resize(1280, 800);
         m_window->show();
-        QVERIFY(QTest::qWaitForWindowExposed(m_window.get()));
+        QVERIFY(QTest::qWaitForWindowExposed(m_window.get(), test::kPatienceMs));
     }
 
     void cleanup()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "profiler/store/recording.h"
 #include "recording_fixture.h"
+#include "tests/support/patience.h"
 #include "ui/common/chart.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
@@ -255,7 +256,7 @@ void MemoryPageTest::aLiveRunLeavesTheFieldsAlone()
     QSignalSpy removed(ranks->model(), &QAbstractItemModel::rowsRemoved);
     QSignalSpy reset(ranks->model(), &QAbstractItemModel::modelReset);
     m_page->activateWindow();
-    QVERIFY(QTest::qWaitForWindowActive(m_page.get()));
+    QVERIFY(QTest::qWaitForWindowActive(m_page.get(), test::kPatienceMs));
     step->setFocus();
     step->selectAll();
     QTest::keyClicks(step, QStringLiteral("2"));
@@ -320,7 +321,7 @@ void MemoryPageTest::cancelHoldsUntilLoad()
     QCOMPARE(m_page->face(), Page::Face::Empty);
     QSignalSpy changed(m_reader.get(), &RecordingReader::changed);
     QVERIFY(live->writeStep().has_value());
-    QVERIFY(changed.wait());
+    QVERIFY(changed.wait(test::kPatienceMs));
     QTest::qWait(2500); // longer than the page waits before it reads on
     QCOMPARE(m_page->face(), Page::Face::Empty);
     QPushButton *load = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "recording_fixture.h"
+#include "tests/support/patience.h"
 #include "tests/timeline/random_spans.h"
 #include "tests/timeline/snapshot_of.h"
 #include "ui/common/recording_reader.h"
@@ -87,7 +88,7 @@ void TimelinePageTest::init()
     m_page = std::make_unique<TimelinePage>(Page::Context{*m_reader, *m_selection});
     m_page->resize(1280, 800);
     m_page->show();
-    QVERIFY(QTest::qWaitForWindowActive(m_page.get()));
+    QVERIFY(QTest::qWaitForWindowActive(m_page.get(), test::kPatienceMs));
     QCOMPARE(m_page->face(), Page::Face::Empty);
     m_reader->open(QString::fromStdString((m_folder.path() / "run").string()));
     QTRY_COMPARE(m_page->face(), Page::Face::Content);
@@ -359,7 +360,7 @@ void TimelinePageTest::nothingIsReadWhileHidden()
     const uint64_t spans = state().snapshot()->spans;
     QSignalSpy changed(m_reader.get(), &RecordingReader::changed);
     QVERIFY(live->writeStep().has_value());
-    QVERIFY(changed.wait());
+    QVERIFY(changed.wait(test::kPatienceMs));
     QTRY_VERIFY(!m_reader->isBusy());
     QCOMPARE(state().snapshot()->spans, spans);
     m_page->show();
@@ -378,7 +379,7 @@ void TimelinePageTest::cancelHoldsUntilLoad()
     m_reader->open(QString::fromStdString((m_folder.path() / "cancelled").string()));
     QTRY_VERIFY(m_page->noticeText().contains(QLatin1String("Not loaded")));
     QVERIFY(live->writeStep().has_value());
-    QVERIFY(changed.wait());
+    QVERIFY(changed.wait(test::kPatienceMs));
     QTRY_VERIFY(!m_reader->isBusy());
     QCOMPARE(m_page->face(), Page::Face::Empty);
     for (QPushButton *button : m_page->findChildren<QPushButton *>()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording_fixture.h"
+#include "tests/support/patience.h"
 #include "ui/common/paths.h"
 #include "ui/common/recording_reader.h"
 
@@ -23,7 +24,7 @@ private Q_SLOTS:
         QSignalSpy opened(&reader, &RecordingReader::opened);
         reader.open(fromPath(run));
         QVERIFY(reader.isBusy());
-        QVERIFY(opened.wait());
+        QVERIFY(opened.wait(test::kPatienceMs));
         QCOMPARE(reader.catalog()->attempts.size(), size_t(1));
         std::optional<size_t> steps;
         QThread *readerThread = nullptr;
@@ -56,7 +57,7 @@ private Q_SLOTS:
         RecordingReader reader;
         QSignalSpy opened(&reader, &RecordingReader::opened);
         reader.open(fromPath(folder.path() / "run"));
-        QVERIFY(opened.wait());
+        QVERIFY(opened.wait(test::kPatienceMs));
         std::atomic<bool> running = false;
         std::atomic<bool> wasCancelled = false;
         QStringList answers;
@@ -91,7 +92,7 @@ private Q_SLOTS:
         RecordingReader reader;
         QSignalSpy opened(&reader, &RecordingReader::opened);
         reader.open(fromPath(folder.path() / "run"));
-        QVERIFY(opened.wait());
+        QVERIFY(opened.wait(test::kPatienceMs));
         bool called = false;
         {
             QObject receiver;
@@ -112,7 +113,7 @@ private Q_SLOTS:
         RecordingReader reader;
         QSignalSpy failed(&reader, &RecordingReader::failed);
         reader.open(fromPath(folder.path() / "nothing"));
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         QVERIFY2(failed[0][0].toString().contains(QLatin1String("nothing")), qPrintable(failed[0][0].toString()));
         QVERIFY(!reader.isOpen());
     }
@@ -128,9 +129,9 @@ private Q_SLOTS:
         QSignalSpy changed(&reader, &RecordingReader::changed);
         reader.setLive(true);
         reader.open(fromPath(run));
-        QVERIFY(opened.wait());
+        QVERIFY(opened.wait(test::kPatienceMs));
         QVERIFY(live->writeStep().has_value());
-        QVERIFY(changed.wait());
+        QVERIFY(changed.wait(test::kPatienceMs));
         const auto change = changed.last()[0].value<RecordingChange>();
         QVERIFY(!change.tails.empty());
         QVERIFY(change.lastEndNs >= change.firstStartNs);
@@ -150,16 +151,16 @@ private Q_SLOTS:
         QSignalSpy failed(&reader, &RecordingReader::failed);
         reader.setLive(true);
         reader.open(fromPath(run));
-        QVERIFY(opened.wait());
+        QVERIFY(opened.wait(test::kPatienceMs));
         std::filesystem::rename(run, away);
         QTest::qWait(700); // a poll
         std::filesystem::rename(away, run);
         QVERIFY(live->writeStep().has_value());
-        QVERIFY(changed.wait());
+        QVERIFY(changed.wait(test::kPatienceMs));
         QCOMPARE(failed.count(), 0);
         // For longer it is one, told once; and it is read on when the folder is back.
         std::filesystem::rename(run, away);
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         const qsizetype before = changed.count();
         QTest::qWait(1200);
         QCOMPARE(failed.count(), 1);
@@ -175,7 +176,7 @@ private Q_SLOTS:
         QSignalSpy opened(&reader, &RecordingReader::opened);
         QSignalSpy closed(&reader, &RecordingReader::closed);
         reader.open(fromPath(folder.path() / "run"));
-        QVERIFY(opened.wait());
+        QVERIFY(opened.wait(test::kPatienceMs));
         reader.close();
         QCOMPARE(closed.count(), 1);
         QVERIFY(!reader.isOpen());

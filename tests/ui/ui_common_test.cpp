@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/patience.h"
 #include "ui/common/chart.h"
 #include "ui/common/chart_columns.h"
 #include "ui/common/chart_legend.h"
@@ -129,7 +130,7 @@ private Q_SLOTS:
         area.setWidget(page);
         area.resize(420, 300);
         area.show();
-        QVERIFY(QTest::qWaitForWindowExposed(&area));
+        QVERIFY(QTest::qWaitForWindowExposed(&area, test::kPatienceMs));
         chart->plot()->clearFocus();
         const auto turn = [&](Qt::KeyboardModifiers modifiers) {
             const QPointF at(200, 100);
@@ -240,7 +241,7 @@ private Q_SLOTS:
         for (const QSize size : {QSize(900, 400), QSize(420, 260)}) {
             chart.resize(size);
             chart.show();
-            QVERIFY(QTest::qWaitForWindowExposed(&chart));
+            QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
             chart.plot()->replot();
             const std::vector<QRectF> rects = chart.markers().nameRects();
             QVERIFY(rects.size() >= 4);
@@ -264,7 +265,7 @@ private Q_SLOTS:
         chart.setMarkers(markers);
         chart.resize(700, 300);
         chart.show();
-        QVERIFY(QTest::qWaitForWindowExposed(&chart));
+        QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
         chart.plot()->replot();
         const std::vector<QRectF> rects = chart.markers().nameRects();
         QVERIFY(rects.size() > 2);
@@ -328,7 +329,7 @@ private Q_SLOTS:
         chart.setData({0, 100}, {{3, 2}});
         chart.resize(600, 300);
         chart.show();
-        QVERIFY(QTest::qWaitForWindowExposed(&chart));
+        QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
         QApplication::processEvents();
         QCustomPlot *plot = chart.plot();
         QSignalSpy brushed(&chart, &Chart::brushed);

@@ -2,6 +2,7 @@
 #include "core/config/registry.h"
 #include "core/run/run_status.h"
 #include "core/shapes/known_models.h"
+#include "tests/support/patience.h"
 #include "ui/common/paths.h"
 #include "ui/launch/command_line.h"
 #include "ui/launch/field.h"
@@ -161,10 +162,10 @@ private Q_SLOTS:
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
         dialog.form()->field("lora.rank")->setText(QStringLiteral("8"));
         dialog.form()->field("lora.targets")->setText(QStringLiteral("atention.q"));
-        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("Did you mean attention.q?")), 20000);
+        QTRY_VERIFY(says(dialog, QStringLiteral("Did you mean attention.q?")));
         QVERIFY(!dialog.launchButton()->isEnabled());
         dialog.form()->field("lora.targets")->setText(QStringLiteral("attention.q"));
-        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QTRY_VERIFY(dialog.launchButton()->isEnabled());
         QVERIFY2(dialog.commandLine().contains(QLatin1String("--set lora.rank=8 --set lora.targets=attention.q")),
                  qPrintable(dialog.commandLine()));
     }
@@ -181,13 +182,13 @@ private Q_SLOTS:
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
         dialog.form()->field("data.path")->setText(folder.path() + QStringLiteral("/text.txt"));
         dialog.form()->field("model.path")->setText(folder.path());
-        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("config.json")), 20000);
+        QTRY_VERIFY(says(dialog, QStringLiteral("config.json")));
         QVERIFY(!dialog.launchButton()->isEnabled());
         write(QStringLiteral("/config.json"),
               R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 8, "intermediate_size": 8,
                   "num_hidden_layers": 1, "num_attention_heads": 2})");
         dialog.form()->field("train.steps")->setText(QStringLiteral("21"));
-        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QTRY_VERIFY(dialog.launchButton()->isEnabled());
         QVERIFY(dialog.commandLine().contains(QLatin1String("--model")));
     }
 
@@ -201,14 +202,14 @@ private Q_SLOTS:
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
         dialog.form()->field("data.path")->setText(text.fileName());
         QVERIFY(!dialog.launchButton()->isEnabled()); // the data are not known yet
-        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QTRY_VERIFY(dialog.launchButton()->isEnabled());
         QVERIFY(dialog.commandLine().startsWith(QLatin1String("shardscope-cli run --out ")));
         dialog.form()->field("train.steps")->setText(QStringLiteral("-1"));
         QVERIFY(!dialog.launchButton()->isEnabled());
         dialog.form()->field("train.steps")->setText(QStringLiteral("20"));
-        QTRY_VERIFY_WITH_TIMEOUT(dialog.launchButton()->isEnabled(), 20000);
+        QTRY_VERIFY(dialog.launchButton()->isEnabled());
         dialog.form()->field("data.path")->setText(QStringLiteral("/nowhere/at all"));
-        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("/nowhere/at all")), 20000);
+        QTRY_VERIFY(says(dialog, QStringLiteral("/nowhere/at all")));
         QVERIFY(!dialog.launchButton()->isEnabled());
     }
 
@@ -241,7 +242,7 @@ private Q_SLOTS:
             script(folder, "mkdir -p \"$1\"; ps -o sid= -p $$ > \"$1/sid\"; echo {} > \"$1/state.json\"; sleep 1"),
             {run}, run);
         QVERIFY(launcher.isLaunching());
-        QVERIFY(started.wait());
+        QVERIFY(started.wait(test::kPatienceMs));
         QCOMPARE(started[0][0].toString(), run);
         QVERIFY(!launcher.isLaunching());
         QFile sid(run + QStringLiteral("/sid"));
@@ -268,7 +269,7 @@ private Q_SLOTS:
                         {run, go}, run, 1);
         QVERIFY(!started.wait(600)); // the run is there, but it is the old attempt
         QVERIFY(QFile(go).open(QIODevice::WriteOnly));
-        QVERIFY(started.wait());
+        QVERIFY(started.wait(test::kPatienceMs));
     }
 
     void aLaunchTellsHowFarItIsAndCanBeCancelled()
@@ -283,13 +284,13 @@ private Q_SLOTS:
         launcher.launch(script(folder, "echo first; echo 'Tokenising: 34 %'; exec sleep 60"), {}, run);
         QTRY_VERIFY(!said.isEmpty() && said.last()[0] == QStringLiteral("Tokenising: 34 %"));
         QVERIFY(launcher.cancel());
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         QVERIFY(failed[0][0].toString().contains(QLatin1String("Cancelled")));
         QVERIFY(!launcher.isLaunching());
         // Even before the process is there.
         launcher.launch(script(folder, "exec sleep 61"), {}, run);
         QVERIFY(launcher.cancel());
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         QVERIFY(!launcher.isLaunching());
     }
 
@@ -301,7 +302,7 @@ private Q_SLOTS:
         QSignalSpy failed(&launcher, &RunLauncher::failed);
         launcher.launch(script(folder, "echo 'shardscope-cli: no worker' >&2; exit 2"), {},
                         folder.path() + QStringLiteral("/run"));
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         QCOMPARE(failed[0][0].toString(), QStringLiteral("shardscope-cli: no worker"));
         QVERIFY(!launcher.isLaunching());
         launcher.launch(folder.path() + QStringLiteral("/no program"), {}, folder.path() + QStringLiteral("/run"));

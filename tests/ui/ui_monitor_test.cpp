@@ -5,6 +5,7 @@
 #include "core/run/user_notes.h"
 #include "profiler/store/writer.h"
 #include "recording_fixture.h"
+#include "tests/support/patience.h"
 #include "ui/common/chart.h"
 #include "ui/common/chart_markers.h"
 #include "ui/common/colors.h"
@@ -177,7 +178,7 @@ private Q_SLOTS:
         const auto runs = temporary.path() / "ein Ordner" / "runs"; // not there yet
         RunWatcher watcher(fromPath(runs));
         QSignalSpy changed(&watcher, &RunWatcher::changed);
-        QVERIFY(changed.wait());
+        QVERIFY(changed.wait(test::kPatienceMs));
         QVERIFY(watcher.runs()->empty());
         const run::RunFolder folder = makeRun(runs / "first", RunState::Done, realtimeNs());
         watcher.refresh();
@@ -503,7 +504,7 @@ private Q_SLOTS:
         live.setRun(&summary);
         logs.setRun(&summary);
         reader.open(fromPath(folder.root()));
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         QCOMPARE(live.face(), Page::Face::Content);
         QVERIFY(logs.face() != Page::Face::Error);
         const auto labels = live.findChildren<QLabel *>();
@@ -513,7 +514,7 @@ private Q_SLOTS:
         // Without a run there is nothing else to show.
         live.setRun(nullptr);
         reader.open(fromPath(temporary.path() / "run" / "attempt-1" / "rank-0.sqlite"));
-        QVERIFY(failed.wait());
+        QVERIFY(failed.wait(test::kPatienceMs));
         QCOMPARE(live.face(), Page::Face::Error);
     }
 
@@ -544,7 +545,7 @@ private Q_SLOTS:
         connect(&tail, &LogTail::added, this, [&text](const QString &more) { text += more + u'\n'; });
         connect(&tail, &LogTail::reset, this, [&text] { text.clear(); });
         tail.follow(log.fileName());
-        QVERIFY(failed.wait()); // not there yet, and it says so
+        QVERIFY(failed.wait(test::kPatienceMs)); // not there yet, and it says so
         QVERIFY(log.open(QIODevice::WriteOnly | QIODevice::Unbuffered));
         log.write("first\nhalf of an \xc3");
         QTRY_COMPARE(text, QStringLiteral("first\n"));

@@ -5,6 +5,7 @@
 #include "core/run/run_list.h"
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
+#include "tests/support/patience.h"
 #include "tests/support/temporary_folder.h"
 #include "ui/common/paths.h"
 #include "ui/common/recording_reader.h"
