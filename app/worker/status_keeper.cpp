@@ -75,6 +75,7 @@ void StatusKeeper::stepDone(const train::StepReport &report)
     const std::lock_guard lock(m_mutex);
     m_status.step = report.number;
     m_status.loss = report.result.loss;
+    m_status.take(report.result.state, report.result.lossScale);
     if (report.result.validationLoss)
         m_status.validationLoss = report.result.validationLoss;
     if (report.result.loss)

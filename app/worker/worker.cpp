@@ -188,6 +188,10 @@ void RankRun::logStep(const train::StepReport &report)
             fmt::format("step {}/{}  loss {:.4f}  gradient norm {:.3f}  learning rate {:.3g}  {}", report.number,
                         m_setup.run.configuration.train.steps, report.result.loss.value_or(0), norm,
                         report.result.learningRate, formatDuration(report.stepNs));
+        if (report.result.lossScale)
+            line += fmt::format("  loss scale {:g}", *report.result.lossScale);
+        if (report.result.state != StepState::Ok)
+            line += fmt::format("  {}", toText(report.result.state));
         if (report.result.validationLoss)
             line += fmt::format("  validation loss {:.4f}", *report.result.validationLoss);
         spdlog::info("{}", line);

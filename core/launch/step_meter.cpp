@@ -41,9 +41,7 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
     status.step = first.step;
     status.steps = first.steps;
     status.loss = first.loss;
-    status.stepState = first.state;
-    status.lossScale = first.lossScale;
-    status.skippedSteps += first.state == StepState::Ok ? 0 : 1;
+    status.take(first.state, first.lossScale);
     if (first.validationLoss)
         status.validationLoss = first.validationLoss;
     status.lossTail.push_back(first.loss.value_or(std::nan("")));

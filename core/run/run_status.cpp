@@ -53,6 +53,13 @@ static json toJson(const RunFailure &failure)
             {"text", failure.text}};
 }
 
+void RunStatus::take(StepState state, std::optional<double> scale)
+{
+    stepState = state;
+    lossScale = scale;
+    skippedSteps += state == StepState::Ok ? 0 : 1;
+}
+
 std::string toJson(const RunStatus &status)
 {
     json ranks = json::array();

@@ -68,6 +68,8 @@ struct RunStatus
     static constexpr size_t kLossTail = 64;
     /// Queued, starting, running, paused or stopping.
     bool live() const;
+    /// How the newest step ended, and the loss scale that it had.
+    void take(StepState state, std::optional<double> scale);
 };
 
 /// One line of JSON with every key of the contract.

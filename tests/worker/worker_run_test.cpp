@@ -52,6 +52,18 @@ TEST_F(WorkerRun, AloneWithALocaleOfDecimalCommas)
     EXPECT_TRUE(std::filesystem::exists(m_run / "attempt-1/config.json"));
 }
 
+TEST_F(WorkerRun, Fp16TellsItsLossScaleAndTheStepsThatOverflow)
+{
+    Program program(
+        command({"--set", "train.steps=3", "--set", "precision.compute=fp16", "--set", "precision.scaler.initial=1e9"}),
+        environment(), log());
+    ASSERT_EQ(program.wait(), 0) << program.output();
+    EXPECT_THAT(program.output(), HasSubstr("loss scale 5e+08  skipped"));
+    EXPECT_EQ(status().stepState, StepState::Skipped);
+    EXPECT_EQ(status().lossScale, 2.5e8);
+    EXPECT_EQ(status().skippedSteps, 3);
+}
+
 TEST_F(WorkerRun, TwoRanksRecordTheSameLosses)
 {
     const int port = freePort();
