@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/patience.h"
+#include "ui/common/background.h"
 #include "ui/common/chart.h"
 #include "ui/common/chart_columns.h"
 #include "ui/common/chart_legend.h"
@@ -348,6 +349,23 @@ private Q_SLOTS:
         QVERIFY(plot->xAxis->range().size() < 90);
         QTest::keyClick(plot, Qt::Key_Home);
         QCOMPARE(plot->xAxis->range().size(), 100.0);
+    }
+
+    void whatWorkInTheBackgroundThrowsIsAnError()
+    {
+        QString told;
+        int answers = 0;
+        inBackground(
+            this, []() -> Result<int> { throw std::runtime_error("no such thing"); },
+            [&](const Result<int> &result) {
+                told = result ? QString() : QString::fromStdString(result.error().text);
+                ++answers;
+            });
+        QTRY_COMPARE(answers, 1);
+        QVERIFY2(told.contains(QStringLiteral("no such thing")), qPrintable(told));
+        inBackground(
+            this, []() -> Result<int> { return 7; }, [&](const Result<int> &result) { answers = *result; });
+        QTRY_COMPARE(answers, 7);
     }
 
     void chartTableIsAGoodModel()

@@ -192,6 +192,25 @@ private Q_SLOTS:
         QVERIFY(dialog.commandLine().contains(QLatin1String("--model")));
     }
 
+    void aFolderInPlaceOfAFileIsSaid()
+    {
+        QTemporaryDir folder;
+        QVERIFY(QDir(folder.path()).mkpath(QStringLiteral("model/config.json")));
+        QFile text(folder.path() + QStringLiteral("/text.txt"));
+        QVERIFY(text.open(QIODevice::WriteOnly));
+        text.write(QByteArray(20000, 'a'));
+        text.close();
+        NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
+        dialog.form()->field("data.path")->setText(text.fileName());
+        dialog.form()->field("model.path")->setText(folder.path() + QStringLiteral("/model"));
+        const auto labels = dialog.findChildren<QLabel *>();
+        QTRY_VERIFY_WITH_TIMEOUT(
+            std::any_of(labels.begin(), labels.end(),
+                        [](const QLabel *label) { return label->text().contains(QLatin1String("Is a directory")); }),
+            20000);
+        QVERIFY(!dialog.launchButton()->isEnabled());
+    }
+
     void launchIsOffWhileSomethingIsWrong()
     {
         QTemporaryDir folder;
@@ -238,9 +257,10 @@ private Q_SLOTS:
         const QString run = folder.path() + QStringLiteral("/the run");
         RunLauncher launcher;
         QSignalSpy started(&launcher, &RunLauncher::started);
-        launcher.launch(
-            script(folder, "mkdir -p \"$1\"; ps -o sid= -p $$ > \"$1/sid\"; echo {} > \"$1/state.json\"; sleep 1"),
-            {run}, run);
+        const QDir launches(folder.path() + QStringLiteral("/shardscope/launches"));
+        launcher.launch(script(folder, "echo 'the progress of the run'; echo 'a note' >&2; mkdir -p \"$1\"; ps -o sid= "
+                                       "-p $$ > \"$1/sid\"; echo {} > \"$1/state.json\"; sleep 1"),
+                        {run}, run);
         QVERIFY(launcher.isLaunching());
         QVERIFY(started.wait(test::kPatienceMs));
         QCOMPARE(started[0][0].toString(), run);
@@ -248,6 +268,8 @@ private Q_SLOTS:
         QFile sid(run + QStringLiteral("/sid"));
         QVERIFY(sid.open(QIODevice::ReadOnly));
         QVERIFY(sid.readAll().trimmed().toLongLong() != getsid(0)); // a closed terminal does not reach it
+        QVERIFY(launches.exists());
+        QVERIFY(launches.entryList(QDir::Files).isEmpty()); // a run's line a second fills no file that nobody reads
     }
 
     void launcherWaitsForTheNextAttempt()
@@ -281,7 +303,7 @@ private Q_SLOTS:
         QVERIFY(!launcher.cancel());
         QSignalSpy said(&launcher, &RunLauncher::said);
         QSignalSpy failed(&launcher, &RunLauncher::failed);
-        launcher.launch(script(folder, "echo first; echo 'Tokenising: 34 %'; exec sleep 60"), {}, run);
+        launcher.launch(script(folder, "(echo first; echo 'Tokenising: 34 %') >&2; exec sleep 60"), {}, run);
         QTRY_VERIFY(!said.isEmpty() && said.last()[0] == QStringLiteral("Tokenising: 34 %"));
         QVERIFY(launcher.cancel());
         QVERIFY(failed.wait(test::kPatienceMs));

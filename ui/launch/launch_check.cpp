@@ -25,9 +25,9 @@ LaunchCheck::LaunchCheck(std::vector<config::KnownModel> models, QObject *parent
     m_pause.setInterval(kTypingPauseMs);
     connect(&m_pause, &QTimer::timeout, this, &LaunchCheck::lookAtDisk);
     inBackground(
-        this, [] { return config::probeMachine(); },
-        [this](config::MachineFacts facts) {
-            m_machine = std::move(facts);
+        this, []() -> Result<config::MachineFacts> { return config::probeMachine(); },
+        [this](const Result<config::MachineFacts> &facts) {
+            m_machine = facts ? *facts : config::MachineFacts{.cudaProblem = facts.error().text};
             Q_EMIT machineKnown();
         });
 }
@@ -85,12 +85,12 @@ void LaunchCheck::lookAtDisk()
     const int64_t vocabulary = model == m_models.end() ? 0 : model->vocabulary;
     inBackground(
         this,
-        [configuration = m_configuration, vocabulary, folder = m_runFolder] {
+        [configuration = m_configuration, vocabulary, folder = m_runFolder]() -> Result<LaunchFacts> {
             return ui::lookAtDisk(configuration, vocabulary, folder);
         },
-        [this, serial = m_serial](const LaunchFacts &facts) {
+        [this, serial = m_serial](const Result<LaunchFacts> &facts) {
             if (serial == m_serial)
-                Q_EMIT found(facts);
+                Q_EMIT found(facts ? *facts : LaunchFacts{{{"data.path", facts.error().text}}, {}});
         });
 }
 

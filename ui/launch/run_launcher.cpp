@@ -44,13 +44,6 @@ RunLauncher::RunLauncher(QObject *parent)
     connect(&m_timer, &QTimer::timeout, this, &RunLauncher::look);
 }
 
-/// What became of the attempt to start a process.
-struct RunLauncher::Child
-{
-    qint64 pid = 0;
-    QString error; ///< empty: it runs
-};
-
 void RunLauncher::launch(const QString &program, const QStringList &arguments, const QString &runFolder, int attempt)
 {
     const QString folder =
@@ -62,13 +55,13 @@ void RunLauncher::launch(const QString &program, const QStringList &arguments, c
     m_cancelled = false;
     inBackground(
         this, [=, output = m_output] { return start(program, arguments, output); },
-        [this, program](const Child &child) {
-            if (!child.error.isEmpty()) {
+        [this, program](const Result<qint64> &pid) {
+            if (!pid) {
                 end();
-                Q_EMIT failed(tr("%1 could not be started: %2").arg(program, child.error));
+                Q_EMIT failed(tr("%1 could not be started: %2").arg(program, QString::fromStdString(pid.error().text)));
                 return;
             }
-            m_pid = child.pid;
+            m_pid = *pid;
             if (m_cancelled)
                 ::kill(static_cast<pid_t>(m_pid), SIGTERM);
             m_timer.start();
@@ -87,7 +80,7 @@ bool RunLauncher::cancel()
 }
 
 /// On a thread of the pool: a slow disk or a big process to fork must not hold up the window.
-RunLauncher::Child RunLauncher::start(const QString &program, const QStringList &arguments, const QString &output)
+Result<qint64> RunLauncher::start(const QString &program, const QStringList &arguments, const QString &output)
 {
     QDir().mkpath(QFileInfo(output).path());
     QFile::remove(output);
@@ -95,13 +88,15 @@ RunLauncher::Child RunLauncher::start(const QString &program, const QStringList 
     process.setProgram(program);
     process.setArguments(arguments);
     process.setStandardInputFile(QProcess::nullDevice());
-    process.setStandardOutputFile(output);
-    process.setStandardErrorFile(output, QIODevice::Append);
+    // What it does before there is a run, and why there is none, it says as errors. The rest is the run's own progress,
+    // which the window reads elsewhere.
+    process.setStandardOutputFile(QProcess::nullDevice());
+    process.setStandardErrorFile(output);
     process.setWorkingDirectory(QDir::homePath());
     qint64 pid = 0;
     if (!process.startDetached(&pid)) // forks twice and calls setsid()
-        return {0, process.errorString()};
-    return {pid, {}};
+        return fail("{}", process.errorString().toStdString());
+    return pid;
 }
 
 /// What a look at the disk and the process table tells.
@@ -126,19 +121,23 @@ void RunLauncher::look()
     m_timer.stop();
     inBackground(
         this,
-        [folder = m_runFolder, attempt = m_attempt, pid = m_pid, output = m_output] {
+        [folder = m_runFolder, attempt = m_attempt, pid = m_pid, output = m_output]() -> Result<LaunchState> {
             LaunchState state;
             state.processThere = run::processStartTicks(pid).has_value(); // before the folder: it may end just after
             state.runThere = hasBegun(run::RunFolder(toPath(folder)), attempt);
             QFile file(output);
-            if (!state.runThere && file.open(QIODevice::ReadOnly)) {
+            if (state.runThere)
+                file.remove(); // from here on the run's own files say what happens to it
+            else if (file.open(QIODevice::ReadOnly)) {
                 if (state.processThere) // its end is enough
                     file.seek(std::max<qint64>(0, file.size() - kLineBytes));
                 state.output = QString::fromUtf8(file.read(kOutputBytes)).trimmed();
             }
             return state;
         },
-        [this](const LaunchState &state) {
+        [this](const Result<LaunchState> &looked) {
+            const LaunchState state =
+                looked ? *looked : LaunchState{.output = QString::fromStdString(looked.error().text)};
             if (state.runThere) {
                 const QString folder = m_runFolder;
                 end();

@@ -36,9 +36,7 @@ Q_SIGNALS:
     void failed(const QString &message);
 
 private:
-    struct Child;
-
-    static Child start(const QString &program, const QStringList &arguments, const QString &output);
+    static Result<qint64> start(const QString &program, const QStringList &arguments, const QString &output);
     void look();
     void end();
 

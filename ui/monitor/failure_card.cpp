@@ -181,12 +181,13 @@ void FailureCard::readLastLines(const run::RunSummary &run)
     const QString shown = m_shown;
     inBackground(
         this,
-        [folder = run.folder, attempt = std::max(1, run.status.attempt), rank = m_rank] {
+        [folder = run.folder, attempt = std::max(1, run.status.attempt), rank = m_rank]() -> Result<Remains> {
             return remainsOf(folder, attempt, rank);
         },
-        [this, shown](const Remains &remains) {
+        [this, shown](const Result<Remains> &read) {
             if (shown != m_shown)
                 return; // another run was chosen meanwhile
+            const Remains remains = read ? *read : Remains{QString::fromStdString(read.error().text), {}};
             m_lines->setPlainText(remains.lines);
             // The supervisor's own text is often just these lines.
             m_lines->setVisible(!remains.lines.isEmpty() && !m_text->text().contains(remains.lines.section(u'\n', -1)));

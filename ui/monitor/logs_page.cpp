@@ -198,19 +198,21 @@ void LogsPage::listLogs()
         return;
     const run::RunFolder folder = m_run->folder;
     inBackground(
-        this, [folder] { return findLogs(folder); },
-        [this, folder](const std::vector<LogFile> &logs) {
+        this, [folder]() -> Result<std::vector<LogFile>> { return findLogs(folder); },
+        [this, folder](const Result<std::vector<LogFile>> &logs) {
             if (!m_run || m_run->folder.root() != folder.root())
                 return;
             m_log->clear();
             int wanted = -1;
-            for (const LogFile &log : logs) {
+            for (const LogFile &log : logs.value_or(std::vector<LogFile>())) {
                 m_log->addItem(log.label, log.path);
                 m_log->setItemData(m_log->count() - 1, log.rank, Qt::UserRole + 1);
                 if (log.rank == m_wantedRank && wanted < 0)
                     wanted = m_log->count() - 1;
             }
-            if (logs.empty())
+            if (!logs)
+                showEmpty(tr("The logs can't be listed"), QString::fromStdString(logs.error().text));
+            else if (logs->empty())
                 showEmpty(tr("No logs yet"), tr("A rank's log appears here as soon as the rank has started."));
             else
                 showContent();

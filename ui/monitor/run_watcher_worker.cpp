@@ -6,6 +6,7 @@
 
 #include <QDir>
 #include <algorithm>
+#include <exception>
 
 namespace shardscope::ui {
 
@@ -57,7 +58,23 @@ void RunWatcherWorker::setVisible(const QStringList &folders)
     m_visible = QSet<QString>(folders.begin(), folders.end());
 }
 
+/// No exception may leave this thread's slots. The list stays as it was, and the next tick looks again.
+template <typename Look>
+static void guarded(const Look &look)
+{
+    try {
+        look();
+    } catch (const std::exception &error) {
+        qWarning("Looking at the runs failed: %s", error.what());
+    }
+}
+
 void RunWatcherWorker::lookAtAll()
+{
+    guarded([this] { listAll(); });
+}
+
+void RunWatcherWorker::listAll()
 {
     watch();
     const int64_t now = realtimeNs();
@@ -87,6 +104,11 @@ void RunWatcherWorker::tick()
         lookAtAll();
         return;
     }
+    guarded([this] { lookAtLive(); });
+}
+
+void RunWatcherWorker::lookAtLive()
+{
     const int64_t now = realtimeNs();
     RunList runs = m_runs;
     for (run::RunSummary &summary : runs) {

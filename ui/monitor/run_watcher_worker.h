@@ -32,6 +32,8 @@ Q_SIGNALS:
 private:
     void onDirectoryChanged();
     void tick();
+    void listAll();
+    void lookAtLive();
     void watch();
     void publish(RunList runs);
 
