@@ -189,6 +189,37 @@ private Q_SLOTS:
         QTRY_VERIFY(!run.last("undo").is_null());
     }
 
+    void whatWasTypedStaysWhenSomebodyElseSetsSomething()
+    {
+        test::TemporaryFolder temporary;
+        AnsweringRun run(temporary.path() / "run");
+        run.configuration.optimizer.clipNorm = 3;
+        QWidget window;
+        RecordingReader reader;
+        Selection selection;
+        RunCommands commands(&window);
+        TogglesPanel panel({reader, selection}, commands, &window);
+        const run::RunSummary summary = run.summary();
+        panel.setRun(&summary);
+        auto *clip = panel.findChild<QLineEdit *>(QStringLiteral("optimizer.clip_norm"));
+        auto *strategy = panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"));
+        QTRY_COMPARE(clip->text(), QStringLiteral("3"));
+        clip->setText(QStringLiteral("0.50"));
+        QVERIFY(panel.applyAction()->isEnabled());
+
+        run.configuration.parallel.strategy = Strategy::GradOp; // by the command line
+        commands.ask(fromPath(run.folder.root()), {.kind = control::RequestKind::Configuration});
+        QTRY_COMPARE(strategy->currentText(), QStringLiteral("grad_op"));
+        QCOMPARE(clip->text(), QStringLiteral("0.50"));
+        QCOMPARE(panel.command(), QStringLiteral("shardscope-cli set run optimizer.clip_norm=0.50"));
+
+        // What is applied is no edit any more: the form says what is in force, in its own words.
+        run.configuration.optimizer.clipNorm = 0.5;
+        panel.applyAction()->trigger();
+        QTRY_COMPARE(clip->text(), QStringLiteral("0.5"));
+        QVERIFY(panel.command().isEmpty());
+    }
+
     void unitsAreSetByRules()
     {
         test::TemporaryFolder temporary;

@@ -179,6 +179,8 @@ void TogglesPanel::setRun(const run::RunSummary *run)
     if (another || !live) {
         m_inForce.reset();
         m_waiting = false;
+        m_sent.clear();
+        m_applied.clear();
         setProblem({});
         showValues();
     }
@@ -204,6 +206,7 @@ void TogglesPanel::onAnswered(const QString &folder, RequestKind kind, const nlo
     if (kind == RequestKind::Configuration)
         return takeConfiguration(result);
     m_waiting = false;
+    m_applied = std::exchange(m_sent, {});
     setProblem({});
     const auto step = result.find("step");
     const bool changes = step != result.end() && step->is_number_integer();
@@ -220,8 +223,10 @@ void TogglesPanel::onRefused(const QString &folder, RequestKind kind, const QStr
 {
     if (folder != m_folder)
         return;
-    if (kind != RequestKind::Configuration)
+    if (kind != RequestKind::Configuration) {
         m_waiting = false;
+        m_sent.clear();
+    }
     setProblem(why);
     updateButtons();
 }
@@ -233,11 +238,18 @@ void TogglesPanel::takeConfiguration(const nlohmann::json &result)
     const auto json = nlohmann::ordered_json::parse(given == result.end() ? "{}" : given->dump());
     if (auto applied = config::applyJson(configuration, json, "The run"); !applied)
         return setProblem(QString::fromStdString(applied.error().text));
+    // What was typed and not applied stays, whoever has set something else.
+    std::map<std::string, std::string> typed = edits();
+    for (const auto &[path, text] : std::exchange(m_applied, {})) {
+        if (const auto one = typed.find(path); one != typed.end() && one->second == text)
+            typed.erase(one);
+    }
     m_inForce = std::move(configuration);
     const auto undo = result.find("undo");
     const bool canUndo = undo != result.end() && undo->is_object();
     m_restores = canUndo ? changeText(undo->dump()) : QString();
     showValues();
+    restore(typed);
 }
 
 /// What is in force for what is chosen, in place of whatever stood in the form.
@@ -258,6 +270,18 @@ void TogglesPanel::showValues()
             field->setText(QString::fromStdString(*value->second));
         else
             field->setMixed(tr("mixed"));
+    }
+    m_showing = false;
+    updateButtons();
+}
+
+void TogglesPanel::restore(const std::map<std::string, std::string> &edits)
+{
+    m_showing = true;
+    for (Field *field : m_fields) {
+        const auto edit = edits.find(std::string(field->key().path));
+        if (edit != edits.end() && field->editor()->isEnabled())
+            field->setText(QString::fromStdString(edit->second));
     }
     m_showing = false;
     updateButtons();
@@ -321,6 +345,7 @@ void TogglesPanel::apply()
     if (changed.empty())
         return;
     m_waiting = true;
+    m_sent = changed;
     setProblem({});
     m_commands.ask(m_folder,
                    {.kind = RequestKind::Set, .live = requestFor(changed, m_tree->chosen(), m_tree->units())});

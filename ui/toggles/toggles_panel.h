@@ -59,6 +59,7 @@ private:
     void onRefused(const QString &folder, control::RequestKind kind, const QString &why);
     void takeConfiguration(const nlohmann::json &result);
     void showValues();
+    void restore(const std::map<std::string, std::string> &edits);
     void updateButtons();
     void updateShown();
     void readUnits();
@@ -85,6 +86,8 @@ private:
     bool m_live = false;
     std::optional<config::RunConfiguration> m_inForce;
     std::map<std::string, std::optional<std::string>> m_values; ///< shown before any edit
+    std::map<std::string, std::string> m_sent;                  ///< edits of the Set under way
+    std::map<std::string, std::string> m_applied;               ///< edits that are in force, and not yet shown so
     QString m_restores;                                         ///< by Undo; empty: nothing to undo
     size_t m_configs = 0;                                       ///< rows of the catalogue's table
     size_t m_settledConfigs = 0;                                ///< with as many the card's figures were final
