@@ -21,6 +21,25 @@ void Pending::wait() const
 
 namespace {
 
+struct BothStates : Pending::State
+{
+    void wait() override
+    {
+        std::exception_ptr failure;
+        for (const Pending *each : {&first, &second}) {
+            try {
+                each->wait();
+            } catch (...) {
+                failure = failure ? failure : std::current_exception();
+            }
+        }
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+    Pending first;
+    Pending second;
+};
+
 struct StreamState : Pending::State
 {
     void wait() override { event.block(c10::cuda::getCurrentCUDAStream()); }
@@ -141,6 +160,17 @@ private:
 };
 
 } // namespace
+
+Pending both(Pending first, Pending second)
+{
+    if (!first || !second)
+        return first ? first : second;
+    auto state = std::make_shared<BothStates>();
+    const int64_t collective = second.collective();
+    state->first = std::move(first);
+    state->second = std::move(second);
+    return Pending(std::move(state), collective);
+}
 
 std::unique_ptr<CommunicationLane> CommunicationLane::create(at::Device device)
 {

@@ -13,6 +13,10 @@ struct Pending::State
     virtual void wait() = 0;
 };
 
+/// What is done when both are; waiting for it waits for both, and throws the first one's exception before the second's.
+/// Its number is the second's.
+Pending both(Pending first, Pending second);
+
 /// A queue beside the computation: work runs in the order of enqueue(), after what the caller's stream had been given
 /// before. On CUDA the work is called at once, with a high-priority stream current; on the CPU a thread runs it.
 class CommunicationLane

@@ -55,14 +55,13 @@ Engine::~Engine()
 {
     // Work in the queue reads and writes the buckets' buffers.
     for (const Bucket &bucket : m_buckets) {
-        try {
-            bucket.gathering.wait();
-            bucket.reducing.wait();
-            bucket.updating.wait();
-            if (bucket.reading)
-                bucket.reading->isThere.wait();
-        } catch (const std::exception &) {
-            // Whoever waited for it before was told; here it only has to be over.
+        for (const Pending &work : {bucket.gathering, bucket.reducing, bucket.updating,
+                                    bucket.reading ? bucket.reading->isThere : Pending()}) {
+            try {
+                work.wait();
+            } catch (const std::exception &) {
+                // Whoever waited for it before was told; here it only has to be over.
+            }
         }
     }
     try {

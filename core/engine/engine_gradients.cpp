@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/engine/communication_lane.h"
 #include "core/engine/engine.h"
 #include "core/engine/flat_kernels.h"
 
@@ -108,8 +109,9 @@ void Engine::reduce(Bucket &bucket)
             drainReductions(kReductionsInFlight);
         m_order.add(Operation::AllReduce, bucket.index);
         Communicator &replicas = *bucket.groups.replica;
-        pending =
-            inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag) : replicas.allReduce(bucket.gradient_S, tag);
+        // Summed anew is of no use where the sum within the group failed: whoever waits hears of both.
+        pending = both(std::move(pending), inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag)
+                                                  : replicas.allReduce(bucket.gradient_S, tag));
     }
     bucket.gradientHolds = true;
     bucket.isLastReduction = m_lastMicroBatch;

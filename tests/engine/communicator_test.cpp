@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/cast.h"
+#include "core/engine/communication_lane.h"
 #include "core/engine/communicator.h"
 #include "core/engine/step_scalars.h"
 #include "tests/model/ranks.h"
@@ -147,6 +148,24 @@ TEST(Communicator, withoutAStoreSaysSo)
     const auto communicator = engine::Communicator::create({nullptr, 1, 2}, observer);
     ASSERT_FALSE(communicator.has_value());
     EXPECT_EQ(communicator.error().text, "Rank 1 of 2 was given no store to meet the other ranks in.");
+}
+
+TEST(Pending, ofBothWaitsForBothAndThrowsWhatEitherThrew)
+{
+    const auto lane = engine::CommunicationLane::createThread("test");
+    bool done = false;
+    const engine::Pending failed = lane->enqueue([] { throw std::runtime_error("within the group"); });
+    const engine::Pending good = lane->enqueue([&done] { done = true; });
+    try {
+        engine::both(failed, good).wait();
+        ADD_FAILURE() << "the first one's exception was lost";
+    } catch (const std::runtime_error &error) {
+        EXPECT_STREQ(error.what(), "within the group");
+    }
+    EXPECT_TRUE(done);
+    EXPECT_THROW(engine::both(good, failed).wait(), std::runtime_error);
+    EXPECT_FALSE(engine::both({}, {}));
+    EXPECT_NO_THROW(engine::both({}, good).wait());
 }
 
 TEST(Cast, roundsAsLibTorchDoes)
