@@ -45,9 +45,22 @@ PendingCheckpoint::~PendingCheckpoint()
         m_thread.join();
 }
 
+static std::string nameOf(int64_t number, std::string_view what, int rank)
+{
+    return fmt::format("checkpoint-{}/{}/{}", number, what, rank);
+}
+
 std::string PendingCheckpoint::name(std::string_view what, int rank) const
 {
-    return fmt::format("checkpoint-{}/{}/{}", m_number, what, rank);
+    return nameOf(m_number, what, rank);
+}
+
+/// Rank 0, once all have written their parts: all have read the id, and know how the checkpoint before this one ended.
+void PendingCheckpoint::forgetRead()
+{
+    m_exchange.withdraw(name("begun", 0));
+    if (m_number > 0)
+        m_exchange.withdraw(nameOf(m_number - 1, "done", 0));
 }
 
 /// The thread runs work(), a Result<std::string>(), and nothing else.
@@ -188,6 +201,7 @@ std::optional<Result<>> PendingCheckpoint::gather()
         outcomes.push_back(part ? Result<>{} : tl::unexpected(part.error()));
         parts.push_back(part.value_or(""));
     }
+    forgetRead();
     m_stage = Stage::Committing;
     startThread([this, parts = std::move(parts), all = combine(outcomes)]() -> Result<std::string> {
         auto committed = all ? commitCheckpoint(m_plan, parts) : all;

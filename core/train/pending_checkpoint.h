@@ -44,6 +44,7 @@ private:
     enum class Stage { Beginning, Writing, Gathering, Committing, Learning };
 
     std::string name(std::string_view what, int rank) const;
+    void forgetRead();
     std::optional<Result<>> goOn();
     std::optional<Result<>> begin();
     std::optional<Result<>> postPart();

@@ -27,6 +27,20 @@ static std::string textOf(const std::vector<uint8_t> &bytes)
     return {bytes.begin(), bytes.end()};
 }
 
+/// All have answered this call, so all are past those before it: what this rank left for these nobody reads any more.
+/// A long run would else fill rank 0's memory.
+void RankExchange::forgetRead(std::string latest)
+{
+    for (const std::string &key : m_left) {
+        try {
+            m_store->deleteKey(key);
+        } catch (const std::exception &) {
+            // A store that can't forget keeps a text that nobody asks for.
+        }
+    }
+    m_left = {std::move(latest)};
+}
+
 Result<std::vector<std::string>> RankExchange::allGather(std::string_view what, const std::string &text)
 {
     if (m_worldSize == 1)
@@ -40,6 +54,7 @@ Result<std::vector<std::string>> RankExchange::allGather(std::string_view what, 
     } catch (const std::exception &error) {
         return fail("Rank {} got no answer from rank {} ({}): {}", m_rank, all.size(), what, error.what());
     }
+    forgetRead(key(what, m_rank));
     return all;
 }
 
@@ -51,6 +66,7 @@ Result<std::string> RankExchange::fromRoot(std::string_view what, const std::str
     try {
         if (m_rank == 0) {
             m_store->set(key(what, 0), bytesOf(text));
+            m_left.push_back(key(what, 0));
             return text;
         }
         return textOf(m_store->get(key(what, 0)));

@@ -42,11 +42,13 @@ public:
 
 private:
     std::string key(std::string_view what, int rank) const;
+    void forgetRead(std::string latest);
 
     c10::intrusive_ptr<c10d::Store> m_store;
     int m_rank;
     int m_worldSize;
     int64_t m_calls = 0;
+    std::vector<std::string> m_left;          ///< own keys that others may not have read yet
     std::map<std::string, std::string> m_own; ///< posted where there is no store
 };
 

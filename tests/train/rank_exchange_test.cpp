@@ -49,6 +49,24 @@ TEST(RankExchangeTest, AnErrorOfOneIsAnErrorOfAll)
     });
 }
 
+TEST(RankExchangeTest, TextsThatAllHaveReadAreForgotten)
+{
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+        threads.emplace_back([&, rank] {
+            RankExchange exchange(store, rank, 3);
+            for (int round = 0; round < 50; ++round) {
+                EXPECT_TRUE(exchange.fromRoot("id", "text"));
+                EXPECT_TRUE(exchange.agree("done", {}));
+            }
+        });
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(store->getNumKeys(), 3) << "of the last call alone: nobody knows yet who has read them";
+}
+
 TEST(RankExchangeTest, WhatIsPostedIsFoundWithoutAWait)
 {
     const auto store = c10::make_intrusive<c10d::HashStore>();
