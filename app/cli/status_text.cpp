@@ -101,6 +101,8 @@ std::string describe(const run::RunSummary &summary)
         text += fmt::format("\n  checkpoint  step {}", *status.checkpointStep);
     for (const run::RankStatus &rank : status.ranks)
         text += fmt::format("\n  rank {}      {}, pid {}", rank.rank, toText(rank.state), rank.pid);
+    if (!status.recordingProblem.empty())
+        text += fmt::format("\n  recording   {}", status.recordingProblem);
     if (status.failure)
         text += "\n" + failureText(summary.folder, status);
     if (status.state == RunState::Lost)

@@ -45,7 +45,8 @@ static std::vector<std::pair<std::string, std::string>> versions(c10::Device dev
 Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedRun &run, double modelFlopsPerToken,
                                                          const RunPlace &place, const RankEnvironment &environment,
                                                          const run::DatabasePlace &database, c10::Device device,
-                                                         int64_t firstStep, const std::vector<std::string> &commandLine)
+                                                         int64_t firstStep, const std::vector<std::string> &commandLine,
+                                                         std::function<void(const std::string &)> trouble)
 {
     const config::RunConfiguration &configuration = run.configuration;
     collect::RecorderOptions options;
@@ -65,6 +66,7 @@ Result<std::unique_ptr<collect::Recorder>> openRecording(const config::ResolvedR
     options.modelFlopsPerToken = modelFlopsPerToken;
     options.configurationJson = config::toJson(configuration).dump();
     options.firstStep = firstStep;
+    options.trouble = std::move(trouble);
     options.meta = versions(device);
     options.memoryTag = std::make_shared<collect::CurrentMemoryTag>();
     if (auto hooked = hookDevice(options, device); !hooked)

@@ -111,6 +111,12 @@ void StatusKeeper::checkpointWritten(int64_t step)
     m_status.checkpointStep = step;
 }
 
+void StatusKeeper::lostRecording(const std::string &why)
+{
+    const std::lock_guard lock(m_mutex);
+    m_status.recordingProblem = why;
+}
+
 void StatusKeeper::finish(RunState state, std::optional<run::RunFailure> failure)
 {
     const std::lock_guard lock(m_mutex);

@@ -28,6 +28,7 @@ public:
     /// Figures that came after their step. What they do not know stays as it is.
     void figures(const train::StepFigures &figures);
     void checkpointWritten(int64_t step);
+    void lostRecording(const std::string &why);
     void finish(RunState state, std::optional<run::RunFailure> failure = std::nullopt);
 
 private:

@@ -46,6 +46,7 @@ private:
     Result<int> train();
     train::JobIdentity identity() const;
     void report(const control::RankMessage &message);
+    void lostRecording(const std::string &text);
     void logStep(const train::StepReport &report);
     train::StepFigures newestFigures(int64_t step) const;
     tl::expected<int, Failure> end(const tl::expected<int, Failure> &outcome);
@@ -128,8 +129,9 @@ Result<> RankRun::openDevice()
     m_database = run::DatabasePlace::choose(m_place->folder.rankDatabase(m_place->attempt, m_environment.rank));
     if (!m_database->note().empty())
         spdlog::info("{}", m_database->note());
-    auto recorder = openRecording(m_setup.run, m_setup.flopsPerToken, *m_place, m_environment, *m_database,
-                                  m_setup.device, firstStep, m_arguments.commandLine);
+    auto recorder =
+        openRecording(m_setup.run, m_setup.flopsPerToken, *m_place, m_environment, *m_database, m_setup.device,
+                      firstStep, m_arguments.commandLine, [this](const std::string &text) { lostRecording(text); });
     if (!recorder)
         return tl::unexpected(recorder.error());
     m_recorder = std::move(*recorder);
@@ -177,6 +179,14 @@ void RankRun::report(const control::RankMessage &message)
         if (m_keeper)
             m_keeper->checkpointWritten(checkpoint->step);
     }
+}
+
+/// A part of the recording is missing. From the recorder's thread, and at the end.
+void RankRun::lostRecording(const std::string &text)
+{
+    m_channel.send(control::WarningMessage{.text = text, .recording = true});
+    if (m_keeper)
+        m_keeper->lostRecording(text);
 }
 
 void RankRun::logStep(const train::StepReport &report)
@@ -269,8 +279,10 @@ tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcom
     if (!outcome && m_communicator)
         m_communicator->abort();
     if (m_recorder) {
-        if (auto closed = m_recorder->close(exitCode).and_then([this] { return m_database->moveHome(); }); !closed)
+        if (auto closed = m_recorder->close(exitCode).and_then([this] { return m_database->moveHome(); }); !closed) {
             spdlog::warn("{}", closed.error().text);
+            lostRecording(closed.error().text);
+        }
         // With a device the figures of the last steps come about a second late: now they are all there.
         const train::StepFigures figures = newestFigures(m_lastStep);
         if (m_keeper)

@@ -76,12 +76,16 @@ static json toJson(const ConfiguredMessage &m)
 
 static json toJson(const CheckpointMessage &m)
 {
-    return {{"type", "checkpoint"}, {"step", m.step}, {"path", m.path}};
+    return {{"type", "checkpoint"}, {"step", m.step}, {"path", m.path}, {"ordered", m.ordered}};
 }
 
 static json toJson(const WarningMessage &m)
 {
-    return {{"type", "warning"}, {"text", m.text}, {"failed_checkpoint", m.failedCheckpoint}};
+    return {{"type", "warning"},
+            {"text", m.text},
+            {"failed_checkpoint", m.failedCheckpoint},
+            {"ordered", m.ordered},
+            {"recording", m.recording}};
 }
 
 static json toJson(const FailureMessage &m)
@@ -182,11 +186,14 @@ Result<RankMessage> messageFromLine(std::string_view line)
     if (type == "warning") {
         WarningMessage m{text};
         take(*object, "failed_checkpoint", m.failedCheckpoint);
+        take(*object, "ordered", m.ordered);
+        take(*object, "recording", m.recording);
         return m;
     }
     if (type == "checkpoint") {
         CheckpointMessage m{step, {}};
         take(*object, "path", m.path);
+        take(*object, "ordered", m.ordered);
         return m;
     }
     if (type == "failure") {

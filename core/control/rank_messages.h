@@ -109,13 +109,16 @@ struct CheckpointMessage
 {
     int64_t step = 0;
     std::string path;
+    bool ordered = false; ///< it is the one that the command under way asked for, not a periodic one
 };
 
 /// Something that a user should read, and no failure.
 struct WarningMessage
 {
     std::string text;
-    bool failedCheckpoint = false; ///< why a checkpoint was not written: whoever asked for it gets this text
+    bool failedCheckpoint = false; ///< why a checkpoint was not written
+    bool ordered = false;          ///< … that a command asked for: whoever gave it gets this text
+    bool recording = false;        ///< a part of the recording is lost: state.json keeps saying so
 };
 
 /// Why this rank is about to end: for the card of the failed run.

@@ -203,7 +203,8 @@ void Supervisor::on(int /*rank*/, const control::CheckpointMessage &message)
     m_observer.event(EventKind::Checkpoint, fmt::format("checkpoint of step {}", message.step),
                      run::dump({{"step", message.step}, {"path", message.path}}));
     tell(fmt::format("Checkpoint of step {}: {}", message.step, message.path));
-    m_commands.checkpointWritten(message.step, message.path);
+    if (message.ordered)
+        m_commands.checkpointWritten(message.step, message.path);
 }
 
 void Supervisor::on(int rank, const control::WarningMessage &message)
@@ -213,7 +214,9 @@ void Supervisor::on(int rank, const control::WarningMessage &message)
         return;
     m_observer.event(EventKind::Warning, message.text, run::dump({{"rank", rank}}));
     tell(fmt::format("Rank {}: {}", rank, message.text));
-    if (message.failedCheckpoint)
+    if (message.recording)
+        m_status.recordingProblem = fmt::format("Rank {}: {}", rank, message.text);
+    if (message.ordered)
         m_commands.checkpointFailed(message.text);
 }
 

@@ -65,30 +65,32 @@ std::string toJson(const RunStatus &status)
     json ranks = json::array();
     for (const RankStatus &rank : status.ranks)
         ranks.push_back(toJson(rank));
-    const json all = {{"state", toText(status.state)},
-                      {"attempt", status.attempt},
-                      {"pid", status.pid},
-                      {"pid_start_ticks", status.pidStartTicks},
-                      {"boot_id", status.bootId},
-                      {"heartbeat_ns", status.heartbeatNs},
-                      {"started_ns", status.startedNs},
-                      {"ended_ns", orNull(status.endedNs)},
-                      {"socket", status.socket.empty() ? json(nullptr) : json(status.socket)},
-                      {"step", orNull(status.step)},
-                      {"steps", orNull(status.steps)},
-                      {"loss", orNull(status.loss)},
-                      {"validation_loss", orNull(status.validationLoss)},
-                      {"loss_tail", status.lossTail},
-                      {"step_state", status.stepState ? json(toText(*status.stepState)) : json(nullptr)},
-                      {"loss_scale", orNull(status.lossScale)},
-                      {"skipped_steps", status.skippedSteps},
-                      {"tokens_per_second", orNull(status.tokensPerSecond)},
-                      {"step_ns", orNull(status.stepNs)},
-                      {"peak_allocated_bytes", orNull(status.peakAllocatedBytes)},
-                      {"exposed_communication_share", orNull(status.exposedCommunicationShare)},
-                      {"checkpoint_step", orNull(status.checkpointStep)},
-                      {"failure", status.failure ? toJson(*status.failure) : json(nullptr)},
-                      {"ranks", ranks}};
+    const json all = {
+        {"state", toText(status.state)},
+        {"attempt", status.attempt},
+        {"pid", status.pid},
+        {"pid_start_ticks", status.pidStartTicks},
+        {"boot_id", status.bootId},
+        {"heartbeat_ns", status.heartbeatNs},
+        {"started_ns", status.startedNs},
+        {"ended_ns", orNull(status.endedNs)},
+        {"socket", status.socket.empty() ? json(nullptr) : json(status.socket)},
+        {"step", orNull(status.step)},
+        {"steps", orNull(status.steps)},
+        {"loss", orNull(status.loss)},
+        {"validation_loss", orNull(status.validationLoss)},
+        {"loss_tail", status.lossTail},
+        {"step_state", status.stepState ? json(toText(*status.stepState)) : json(nullptr)},
+        {"loss_scale", orNull(status.lossScale)},
+        {"skipped_steps", status.skippedSteps},
+        {"tokens_per_second", orNull(status.tokensPerSecond)},
+        {"step_ns", orNull(status.stepNs)},
+        {"peak_allocated_bytes", orNull(status.peakAllocatedBytes)},
+        {"exposed_communication_share", orNull(status.exposedCommunicationShare)},
+        {"checkpoint_step", orNull(status.checkpointStep)},
+        {"failure", status.failure ? toJson(*status.failure) : json(nullptr)},
+        {"recording_problem", status.recordingProblem.empty() ? json(nullptr) : json(status.recordingProblem)},
+        {"ranks", ranks}};
     return dump(all);
 }
 
@@ -154,6 +156,7 @@ Result<RunStatus> statusFromJson(std::string_view text)
     take(*object, "started_ns", status.startedNs);
     take(*object, "ended_ns", status.endedNs);
     take(*object, "socket", status.socket);
+    take(*object, "recording_problem", status.recordingProblem);
     take(*object, "step", status.step);
     take(*object, "steps", status.steps);
     take(*object, "loss", status.loss);

@@ -63,6 +63,7 @@ struct RunStatus
     std::optional<double> exposedCommunicationShare;
     std::optional<int64_t> checkpointStep; ///< newest one of this run
     std::optional<RunFailure> failure;
+    std::string recordingProblem; ///< why a part of the recording is missing; empty: all is well
     std::vector<RankStatus> ranks;
 
     static constexpr size_t kLossTail = 64;

@@ -82,7 +82,7 @@ Result<Trainer::End> Trainer::run()
     const CommandSet asked = m_commands.takeDue(std::numeric_limits<int64_t>::max()); // too late to come into force
     const bool lacking = m_inForce.checkpoint.every > 0 && m_checkpointed != m_done;
     if (lacking || asked.checkpoint || asked.stop) {
-        if (auto written = checkpoint(); !written)
+        if (auto written = obeyCheckpoint(asked.checkpoint, true); !written)
             return tl::unexpected(written.error());
     }
     return End::Done;
@@ -99,7 +99,7 @@ Result<Trainer::Next> Trainer::obeyCommands()
             return tl::unexpected(taken.error());
     }
     if (due.checkpoint || due.stop) {
-        if (auto written = due.stop ? checkpoint() : checkpointAndGoOn(); !written)
+        if (auto written = obeyCheckpoint(due.checkpoint, due.stop); !written)
             return tl::unexpected(written.error());
     }
     if (due.stop)
@@ -129,7 +129,7 @@ Result<Trainer::Next> Trainer::pause()
             continue;
         }
         const bool stop = command == control::Command::Stop;
-        if (auto written = stop ? checkpoint() : checkpointAndGoOn(); !written)
+        if (auto written = obeyCheckpoint(!stop, stop); !written)
             return tl::unexpected(written.error());
         if (stop)
             return Next::Stop;
@@ -292,6 +292,15 @@ LoopState Trainer::loopState() const
     return state;
 }
 
+/// Of a command, in force now: no earlier checkpoint that is still on its way answers it.
+Result<> Trainer::obeyCheckpoint(bool ordered, bool stops)
+{
+    waitForPending();
+    if (ordered)
+        m_ordered = m_done;
+    return stops ? checkpoint() : checkpointAndGoOn();
+}
+
 /// A full disk must not end a run whose weights are in order: it is a warning, and the next checkpoint may fit.
 Result<> Trainer::checkpointAndGoOn()
 {
@@ -386,7 +395,16 @@ void Trainer::tellWritten(int64_t step, int64_t durationNs)
 void Trainer::tellCheckpoint(int64_t step, const std::filesystem::path &path)
 {
     if (m_plan.rank == 0)
-        m_job.report(control::CheckpointMessage{step, path.string()});
+        m_job.report(control::CheckpointMessage{step, path.string(), takeOrder(step)});
+}
+
+/// Whether the checkpoint of this step is what a command waits for; true once.
+bool Trainer::takeOrder(int64_t step)
+{
+    const bool ordered = m_ordered == step;
+    if (ordered)
+        m_ordered.reset();
+    return ordered;
 }
 
 void Trainer::tellLack(int64_t step, const Error &error)
@@ -395,7 +413,7 @@ void Trainer::tellLack(int64_t step, const Error &error)
     m_job.report(control::WarningMessage{
         fmt::format("No checkpoint of step {}; the training goes on, and earlier checkpoints are whole. {}", step,
                     error.text),
-        true});
+        true, takeOrder(step)});
 }
 
 } // namespace shardscope::train

@@ -96,12 +96,14 @@ private:
     LoopState loopState() const;
     Result<> checkpoint();
     Result<> checkpointAndGoOn();
+    Result<> obeyCheckpoint(bool ordered, bool stops);
     Result<> checkpointIfDue();
     Result<> writeCheckpoint();
     void beginCheckpoint();
     void waitForPending();
     void tellCheckpoint(int64_t step, const std::filesystem::path &path);
     void tellWritten(int64_t step, int64_t durationNs);
+    bool takeOrder(int64_t step);
     void tellLack(int64_t step, const Error &error);
     void tellOutcome(const std::optional<Checkpointer::Outcome> &outcome);
     bool validationDue(int64_t step) const;
@@ -115,7 +117,8 @@ private:
     CommandSchedule m_commands;
     std::optional<OpenStep> m_open;
     int64_t m_done = 0;
-    int64_t m_checkpointed = -1; ///< the step whose checkpoint is on disk
+    int64_t m_checkpointed = -1;      ///< the step whose checkpoint is on disk
+    std::optional<int64_t> m_ordered; ///< the step whose checkpoint a command waits for
 };
 
 } // namespace shardscope::train

@@ -64,6 +64,8 @@ struct RecorderOptions
     std::vector<std::shared_ptr<MemorySource>> memory;
     /// Where the device's records come from; null: CUPTI, where the device is CUDA's and it is there.
     std::unique_ptr<ActivitySource> activity;
+    /// Told why the recording can't be written, on the recorder's own thread and once a minute at most; may be empty.
+    std::function<void(const std::string &)> trouble;
     /// Events that the queue holds; what comes on top is dropped and counted.
     size_t queueEvents = 1 << 15;
 };

@@ -163,7 +163,10 @@ void RecorderThread::complain(const std::string &text)
     if (m_lastComplaintNs != 0 && nowNs - m_lastComplaintNs < kComplaintNs)
         return;
     m_lastComplaintNs = nowNs;
-    spdlog::error("The recording can't be written; the training goes on. {}", text);
+    const std::string told = fmt::format("The recording can't be written; the training goes on. {}", text);
+    spdlog::error("{}", told);
+    if (m_options.trouble)
+        m_options.trouble(told);
 }
 
 Result<> RecorderThread::close(std::optional<int> exitCode)

@@ -74,3 +74,11 @@ TEST(CutToWidth, countsCodePoints)
     EXPECT_EQ(cutToWidth("abc", 9), "abc");
     EXPECT_EQ(cutToWidth("abc", 0), "");
 }
+
+TEST(Describe, saysThatAPartOfTheRecordingIsMissing)
+{
+    run::RunSummary summary{run::RunFolder("/runs/a"), {}, halfway(), {}};
+    EXPECT_THAT(describe(summary), testing::Not(HasSubstr("recording")));
+    summary.status.recordingProblem = "Rank 1: the disk is full";
+    EXPECT_THAT(describe(summary), HasSubstr("recording   Rank 1: the disk is full"));
+}

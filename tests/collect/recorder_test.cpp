@@ -9,7 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
+#include <future>
+#include <sys/resource.h>
 #include <thread>
+#include <utility>
 
 namespace shardscope::collect {
 namespace {
@@ -485,6 +489,50 @@ TEST_F(RecorderTest, SaysWhatStandsInItsWay)
     const auto opened = Recorder::open(std::move(nowhere));
     ASSERT_FALSE(opened);
     EXPECT_THAT(opened.error().text, HasSubstr("/nowhere"));
+}
+
+/// While it lives no file of this process can grow, as on a disk that is full.
+class NoRoom
+{
+public:
+    NoRoom()
+    {
+        ::signal(SIGXFSZ, SIG_IGN);
+        ::getrlimit(RLIMIT_FSIZE, &m_before);
+        const rlimit none{1, m_before.rlim_max};
+        ::setrlimit(RLIMIT_FSIZE, &none);
+    }
+    ~NoRoom()
+    {
+        ::setrlimit(RLIMIT_FSIZE, &m_before);
+        ::signal(SIGXFSZ, SIG_DFL);
+    }
+
+private:
+    rlimit m_before{};
+};
+
+TEST_F(RecorderTest, TellsOfARecordingThatCannotBeWritten)
+{
+    std::promise<std::string> told;
+    RecorderOptions recorderOptions = options();
+    recorderOptions.trouble = [&told, once = false](const std::string &text) mutable {
+        if (!std::exchange(once, true))
+            told.set_value(text);
+    };
+    auto opened = Recorder::open(std::move(recorderOptions));
+    ASSERT_TRUE(opened) << opened.error().text;
+    auto text = told.get_future();
+    {
+        const NoRoom full;
+        for (int64_t step = 1; text.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready; ++step) {
+            ASSERT_LT(step, 1200) << "nobody was told within a minute";
+            (*opened)->stepBegan(step);
+            (*opened)->stepEnded({});
+        }
+    }
+    EXPECT_THAT(text.get(), HasSubstr("The recording can't be written; the training goes on."));
+    (void)(*opened)->close(0);
 }
 
 TEST_F(RecorderTest, ClosingTwiceAndCallsAfterItDoNothing)

@@ -20,7 +20,9 @@ TEST(RankMessages, comeBackFromTheirLines)
         RunningMessage{4},
         ConfiguredMessage{2, 9},
         CheckpointMessage{5, "/a \"b\"/ü"},
-        WarningMessage{"two\nlines", true},
+        CheckpointMessage{5, "/a", true},
+        WarningMessage{"two\nlines", true, true},
+        WarningMessage{"the disk is full", false, false, true},
         FailureMessage{"why", 3, true, 12}};
     for (const RankMessage &message : messages) {
         const std::string line = toLine(message);

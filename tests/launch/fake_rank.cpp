@@ -4,10 +4,11 @@
 //   die@S=SIGNAL       raise SIGNAL after step S            exit@S=CODE   exit with CODE after step S, without a
 //   message fail@S=TEXT_WITH_UNDERSCORES   say a failure after step S, then exit with 1 collective@S       say a
 //   failure in a collective after step S, then exit with 1 hang@S             after step S do nothing more, and ignore
-//   SIGTERM stop@S             raise SIGSTOP after step S rank=R             the words after it are for rank R alone;
-//   before the first one they are for all
-// FAKE_STEPS (default 5) and FAKE_STEP_MS (default 20) say how many steps and how long one takes. As real ranks do,
-// they meet once a step (in a file that all map), and rank 0's command word is in force two steps later.
+//   SIGTERM stop@S             raise SIGSTOP after step S unrecorded@S=TEXT  say that the recording is lost rank=R the
+//   words after it are for rank R alone; before the first one they are for all
+// FAKE_STEPS (default 5) and FAKE_STEP_MS (default 20) say how many steps and how long one takes;
+// FAKE_PERIODIC_CHECKPOINTS=1 lets rank 0 tell of a checkpoint "/periodic" after each step, that nobody asked for. As
+// real ranks do, they meet once a step (in a file that all map), and rank 0's command word is in force two steps later.
 #include "core/base/clock.h"
 #include "core/control/rank_channel.h"
 #include "core/files/checkpoint_folder.h"
@@ -113,6 +114,8 @@ public:
                                         .peakAllocatedBytes = 1000 * (m_rank + 1),
                                         .exposedCommunicationNs = 250'000,
                                         .wallNs = realtimeNs()});
+            if (m_rank == 0 && number("FAKE_PERIODIC_CHECKPOINTS", 0))
+                m_channel->send(CheckpointMessage{step, "/periodic"});
             act(step);
             if (takeCommand(step))
                 return 0;
@@ -169,6 +172,8 @@ void FakeRank::act(int step)
             m_channel.reset();
             ::_exit(1);
         }
+        if (what == "unrecorded")
+            m_channel->send(WarningMessage{.text = value, .recording = true});
         if (what == "stop")
             ::raise(SIGSTOP);
         if (what == "hang") {
@@ -193,7 +198,7 @@ void FakeRank::checkpoint(int step)
     std::ofstream(checkpoints.partialPathOf(step) / "rank-0.bin");
     if (!checkpoints.commit(manifest))
         std::abort();
-    m_channel->send(CheckpointMessage{step, checkpoints.pathOf(step).string()});
+    m_channel->send(CheckpointMessage{step, checkpoints.pathOf(step).string(), true});
 }
 
 /// True where the run is to end.

@@ -233,6 +233,30 @@ TEST_F(SupervisorTest, pausesAndGoesOn)
     EXPECT_THAT(listener.events, testing::IsSupersetOf({"command: pause", "command: unpause", "command: checkpoint"}));
 }
 
+TEST_F(SupervisorTest, aPeriodicCheckpointDoesNotAnswerACommand)
+{
+    plan.environment["FAKE_PERIODIC_CHECKPOINTS"] = "1"; // two come before the command is in force
+    start("", 100'000, 5);
+    waitForStep(2);
+    const auto checkpoint = ask(RequestKind::Checkpoint);
+    ASSERT_TRUE(checkpoint) << checkpoint.error().text;
+    const int64_t step = (*checkpoint)["step"];
+    EXPECT_EQ((*checkpoint)["path"], files::CheckpointFolder(plan.folder.checkpointsFolder()).pathOf(step).string());
+    ASSERT_TRUE(ask(RequestKind::StopNow));
+}
+
+TEST_F(SupervisorTest, aLostRecordingIsToldEverywhere)
+{
+    start("rank=1 unrecorded@2=disk_full", 5);
+    QSignalSpy messages(supervisor.get(), &Supervisor::message);
+    waitForEnd();
+    EXPECT_EQ(stateFile().recordingProblem, "Rank 1: disk_full");
+    EXPECT_EQ(stateFile().state, RunState::Done);
+    EXPECT_THAT(listener.events, Contains("warning: disk_full"));
+    EXPECT_TRUE(std::ranges::any_of(
+        messages, [](const auto &message) { return message[0].toString() == QStringLiteral("Rank 1: disk_full"); }));
+}
+
 TEST_F(SupervisorTest, aControlSocketThatVanishedIsMadeAnew)
 {
     start("", 100'000, 5);

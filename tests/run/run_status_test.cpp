@@ -44,6 +44,7 @@ static RunStatus fullStatus()
     status.peakAllocatedBytes = 1 << 20;
     status.exposedCommunicationShare = 0.125;
     status.checkpointStep = 5;
+    status.recordingProblem = "Rank 0: the disk is full";
     status.failure = RunFailure{1, 9, std::nullopt, "last \"lines\"\nof ümlauts"};
     status.ranks = {{.rank = 0, .pid = 5, .state = RunState::Done, .exitCode = 0},
                     {.rank = 1, .pid = 6, .state = RunState::Failed, .signal = 9, .step = 7}};

@@ -41,6 +41,18 @@ protected:
         return steps;
     }
 
+    /// Those that answer a command.
+    static std::vector<int64_t> orderedOf(const JobOutcome &outcome)
+    {
+        std::vector<int64_t> steps;
+        for (const auto &message : outcome.messages) {
+            const auto *checkpoint = std::get_if<control::CheckpointMessage>(&message);
+            if (checkpoint && checkpoint->ordered)
+                steps.push_back(checkpoint->step);
+        }
+        return steps;
+    }
+
     TrainingJob m_job;
     JobOptions m_options;
 };
@@ -68,6 +80,21 @@ TEST_F(Commands, CheckpointGoesOn)
     EXPECT_EQ(outcome.ends[2].value(), Trainer::End::Done);
     EXPECT_EQ(outcome.steps.size(), 8U);
     EXPECT_THAT(checkpointsOf(outcome), ElementsAre(2));
+}
+
+TEST_F(Commands, OnlyTheCheckpointThatACommandAskedForAnswersIt)
+{
+    m_options.configuration.checkpoint.every = 1;
+    const JobOutcome outcome = runTelling(3, {.checkpoint = true});
+    EXPECT_THAT(orderedOf(outcome), ElementsAre(4));
+    EXPECT_GE(checkpointsOf(outcome).size(), 8U) << "the periodic ones are told too";
+}
+
+TEST_F(Commands, ACheckpointThatIsStillBeingWrittenDoesNotAnswerACommand)
+{
+    m_options.configuration.checkpoint.every = 1;
+    m_options.configuration.checkpoint.asynchronous = true;
+    EXPECT_THAT(orderedOf(runTelling(3, {.checkpoint = true})), ElementsAre(4));
 }
 
 TEST_F(Commands, PausedRanksWaitForTheirSupervisor)
@@ -103,6 +130,7 @@ TEST_F(Commands, ACheckpointThatCannotBeWrittenIsAWarning)
     });
     ASSERT_NE(warning, outcome.messages.end());
     EXPECT_THAT(std::get<control::WarningMessage>(*warning).text, HasSubstr("No checkpoint of step 2"));
+    EXPECT_TRUE(std::get<control::WarningMessage>(*warning).ordered) << "who asked for it waits for an answer";
 }
 
 TEST_F(Commands, AStopWhoseCheckpointCannotBeWrittenFailsOnAllRanks)
