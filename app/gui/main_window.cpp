@@ -39,7 +39,9 @@ void MainWindow::open(const QString &pathOrName)
     const QString runs = m_watcher.runsDirectory();
     ui::inBackground(
         this, [pathOrName, runs] { return resolveTarget(pathOrName, runs); },
-        [this](const Result<OpenTarget> &target) {
+        [this, serial = ++m_opening](const Result<OpenTarget> &target) {
+            if (serial != m_opening)
+                return; // something else was opened, or closed, meanwhile
             if (target)
                 openTarget(*target);
             else
@@ -55,8 +57,8 @@ void MainWindow::openLast()
     const QString runs = m_watcher.runsDirectory();
     ui::inBackground(
         this, [last, runs] { return resolveTarget(last, runs); },
-        [this](const Result<OpenTarget> &target) {
-            if (target && m_path.isEmpty()) // it may have been deleted since: nothing to complain of
+        [this, serial = ++m_opening](const Result<OpenTarget> &target) {
+            if (target && serial == m_opening) // it may have been deleted since: nothing to complain of
                 openTarget(*target);
         });
 }
@@ -87,6 +89,7 @@ void MainWindow::openTarget(const OpenTarget &target)
 
 void MainWindow::closeRun()
 {
+    ++m_opening;
     m_path.clear();
     m_run.reset();
     m_selection.clear();
@@ -108,7 +111,10 @@ void MainWindow::onRunsChanged()
     if (found == runs->end())
         return;
     const std::optional<RunState> before = m_run ? std::optional(m_run->status.state) : std::nullopt;
+    const std::string gapBefore = m_run ? m_run->status.recordingProblem : std::string();
     applyRun(&*found);
+    if (const std::string &gap = found->status.recordingProblem; !gap.empty() && gap != gapBefore)
+        m_status->showMessage(QString::fromStdString(gap), true);
     if (before && *before != found->status.state)
         notice(*before, *found);
 }

@@ -94,6 +94,7 @@ private:
     QLineEdit *m_search;
     ui::RunStatusLine *m_status;
 
+    quint64 m_opening = 0;                ///< counts what was asked to be opened: the last one wins
     QString m_path;                       ///< what is open; empty: nothing
     std::optional<run::RunSummary> m_run; ///< its state, where it is a run
     struct Place

@@ -25,7 +25,11 @@
 #include <QSortFilterProxyModel>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QThreadPool>
 #include <QTimer>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
 
 using namespace shardscope;
 
@@ -95,6 +99,31 @@ private Q_SLOTS:
         }));
         QVERIFY(!action(QStringLiteral("Pause"))->isEnabled());
         QVERIFY(!action(QStringLiteral("Stop"))->isEnabled());
+    }
+
+    void whatIsOpenedLastStaysOpenHoweverLongTheOneBeforeTook()
+    {
+        // Its state comes from a pipe: it is known when this test writes it.
+        const run::RunFolder slow(ui::toPath(m_folder.path() + QStringLiteral("/elsewhere/slow")));
+        std::filesystem::create_directories(slow.root());
+        QCOMPARE(::mkfifo(slow.stateFile().c_str(), 0600), 0);
+        m_window->open(ui::fromPath(slow.root()));
+        m_window->open(QStringLiteral("15m on two ranks"));
+        QTRY_COMPARE(m_window->windowTitle(), QStringLiteral("15m on two ranks"));
+        run::RunStatus status;
+        status.state = RunState::Done;
+        const run::RunFolder written(slow.root() / "written");
+        std::filesystem::create_directories(written.root());
+        QVERIFY(run::writeStatus(written, status).has_value());
+        {
+            std::ofstream pipe(slow.stateFile()); // opens when the other end is there
+            std::filesystem::rename(written.stateFile(), slow.stateFile());
+            pipe << run::toJson(status);
+        }
+        QVERIFY(QThreadPool::globalInstance()->waitForDone(20'000));
+        QCoreApplication::processEvents();
+        QCOMPARE(m_window->windowTitle(), QStringLiteral("15m on two ranks"));
+        std::filesystem::remove_all(slow.root());
     }
 
     void filterHidesRuns()

@@ -363,6 +363,30 @@ private Q_SLOTS:
         QCOMPARE(loss->csv().trimmed().count(u'\n'), 4);
     }
 
+    void aLostRecordingIsSaid()
+    {
+        test::TemporaryFolder temporary;
+        run::RunSummary run{makeRun(temporary.path() / "run", RunState::Running, 1), {}, {}, {}};
+        RecordingReader reader;
+        Selection selection;
+        QWidget window;
+        RunCommands commands(&window);
+        LivePage page({reader, selection}, commands);
+        const auto labels = page.findChildren<QLabel *>();
+        const auto problem = std::find_if(labels.begin(), labels.end(), [](const QLabel *label) {
+            return label->accessibleName() == QLatin1String("Problem with the recording");
+        });
+        QVERIFY(problem != labels.end());
+        page.setRun(&run);
+        QVERIFY((*problem)->isHidden());
+        run.status.recordingProblem = "Rank 1: the disk is full";
+        page.setRun(&run);
+        QVERIFY(!(*problem)->isHidden());
+        QCOMPARE((*problem)->text(), QStringLiteral("Rank 1: the disk is full"));
+        page.setRun(nullptr);
+        QVERIFY((*problem)->isHidden());
+    }
+
     void manySamplesAreThinnedToTheirPeaks()
     {
         auto catalog = std::make_shared<store::Catalog>();

@@ -122,6 +122,7 @@ void LivePage::setRun(const run::RunSummary *run)
     const bool another = !run || !m_run || run->folder.root() != m_run->folder.root();
     m_run = run ? std::optional(*run) : std::nullopt;
     Q_EMIT runSet(run);
+    showProblems();
     if (!run)
         return; // the reader closes too, and says so
     m_header->setRun(*run);
@@ -156,8 +157,19 @@ void LivePage::onFailed(const QString &message)
 
 void LivePage::setProblem(const QString &text)
 {
-    m_problem->setText(text.isEmpty() ? QString() : tr("The recording can't be read: %1").arg(text));
-    m_problem->setVisible(!text.isEmpty());
+    m_unreadable = text;
+    showProblems();
+}
+
+void LivePage::showProblems()
+{
+    QStringList problems;
+    if (!m_unreadable.isEmpty())
+        problems << tr("The recording can't be read: %1").arg(m_unreadable);
+    if (m_run && !m_run->status.recordingProblem.empty())
+        problems << QString::fromStdString(m_run->status.recordingProblem);
+    m_problem->setText(problems.join(u'\n'));
+    m_problem->setVisible(!problems.isEmpty());
 }
 
 void LivePage::recordingClosed()

@@ -54,6 +54,7 @@ private:
     QWidget *buildEvents();
     void load();
     void setProblem(const QString &text);
+    void showProblems();
     void take(const LiveDelta &delta);
     void refreshCards();
     void refreshCharts();
@@ -65,7 +66,7 @@ private:
 
     RunHeader *m_header = nullptr;
     FailureCard *m_failure = nullptr;
-    QLabel *m_problem = nullptr; ///< why the recording can't be read; state and commands stay in reach
+    QLabel *m_problem = nullptr; ///< what is wrong with the recording; state and commands stay in reach
     LiveCards *m_cards = nullptr;
     LiveCharts *m_charts = nullptr;
     QComboBox *m_rank = nullptr;
@@ -76,6 +77,7 @@ private:
     LiveSeries m_series;
     LivePosition m_position;
     std::optional<run::RunSummary> m_run;
+    QString m_unreadable; ///< why the recording can't be read; empty: it can
     bool m_again = false; ///< the recording grew while it was read
     bool m_loading = false;
     bool m_stale = false; ///< the charts lack what came while the page was hidden
