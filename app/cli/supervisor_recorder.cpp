@@ -41,7 +41,9 @@ void SupervisorRecorder::keep(const Result<> &written)
         m_problem = written.error().text;
 }
 
-void SupervisorRecorder::event(EventKind kind, std::string_view text, std::string_view detailJson)
+/// Its database has no steps: they are the ranks'.
+void SupervisorRecorder::event(EventKind kind, std::string_view text, std::string_view detailJson,
+                               std::optional<int64_t> /*step*/)
 {
     if (!m_writer)
         return;

@@ -19,7 +19,8 @@ class SupervisorRecorder : public observe::Observer
 public:
     SupervisorRecorder(const run::RunFolder &folder, int attempt, int64_t originNs, const std::string &command);
 
-    void event(EventKind kind, std::string_view text, std::string_view detailJson = {}) override;
+    void event(EventKind kind, std::string_view text, std::string_view detailJson = {},
+               std::optional<int64_t> step = {}) override;
     /// The supervisor's own end.
     void close(int exitCode);
     /// Why nothing (more) is recorded; empty where all is well.

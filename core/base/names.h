@@ -18,6 +18,8 @@ enum class OffloadPlace { None, Cpu, Nvme };
 enum class Precision { Fp32, Bf16, Fp16 };
 enum class DeviceKind { Cuda, Cpu };
 enum class OptimizerKind { AdamW, Sgd };
+/// What a step whose loss or gradient is no number does to the run. Off: the update may have been made already.
+enum class OnNan { Stop, Skip, Off };
 enum class RecordLevel { Off, Light, Full };
 /// Each rank its ranges, or one safetensors file that other programs open.
 enum class CheckpointFormat { Sharded, Full };
@@ -61,6 +63,7 @@ SHARDSCOPE_NAMES(OffloadPlace, "none", "cpu", "nvme");
 SHARDSCOPE_NAMES(Precision, "fp32", "bf16", "fp16");
 SHARDSCOPE_NAMES(DeviceKind, "cuda", "cpu");
 SHARDSCOPE_NAMES(OptimizerKind, "adamw", "sgd");
+SHARDSCOPE_NAMES(OnNan, "stop", "skip", "off");
 SHARDSCOPE_NAMES(RecordLevel, "off", "light", "full");
 SHARDSCOPE_NAMES(CheckpointFormat, "sharded", "full");
 SHARDSCOPE_NAMES(MemoryCategory, "parameters", "gathered", "gradients", "optimizer", "activations", "communication",

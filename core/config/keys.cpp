@@ -122,6 +122,13 @@ static std::vector<Key> trainKeys()
          .help = "Steps from one validation loss to the next; 0: only at the end.",
          .range = {.minimum = 0, .maximum = kMany},
          .field = FIELD(train.validateEvery)},
+        {.path = "train.on_nan",
+         .label = "On NaN",
+         .help = "A step whose loss or gradient is NaN or infinite changes no weights, and the first operation with "
+                 "such a number is named. stop: the run fails, with a checkpoint of the last good step; skip: it goes "
+                 "on. off: the run fails without a checkpoint, which lets offloaded updates begin behind backward "
+                 "where nothing is clipped.",
+         .field = FIELD(train.onNan)},
     };
 }
 

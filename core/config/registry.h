@@ -26,7 +26,7 @@ enum class KeyType { Boolean, Integer, Real, Text, Choice, IntegerList, RealList
 /// The field of a RunConfiguration that a key is bound to.
 using Field = std::variant<bool *, int64_t *, double *, std::string *, std::vector<int64_t> *, std::vector<double> *,
                            std::vector<std::string> *, Strategy *, Precision *, OptimizerKind *, RecordLevel *,
-                           CheckpointFormat *, Prefetch *, ReduceEvery *, Recompute *, OffloadPlace *>;
+                           CheckpointFormat *, Prefetch *, ReduceEvery *, Recompute *, OffloadPlace *, OnNan *>;
 
 /// What numbers are allowed; a list's every element. An absent end is open.
 struct Range

@@ -65,6 +65,7 @@ struct RunConfiguration
         int64_t seed = 0;
         bool deterministic = false;
         int64_t validateEvery = 0; ///< steps; 0: only at the end
+        OnNan onNan = OnNan::Stop;
     } train;
     struct
     {

@@ -143,6 +143,8 @@ public:
     GradientPlace gradient(observe::UnitIndex unit, size_t index) { return fusedGradient(unit, index, 1); }
     /// Of neighbouring parameters for which fusedParameter() is defined.
     GradientPlace fusedGradient(observe::UnitIndex unit, size_t first, size_t count);
+    /// What this pass has written of a parameter's gradient, before reduce(); undefined where that is nothing.
+    at::Tensor writtenGradient(observe::UnitIndex unit, size_t index) const;
     /// The unit's gradients are all written and its parameters released for this pass: starts the reduction.
     void reduce(observe::UnitIndex unit);
     void endPass();

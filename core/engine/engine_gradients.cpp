@@ -61,6 +61,16 @@ Engine::GradientPlace Engine::fusedGradient(observe::UnitIndex index, size_t fir
     return place;
 }
 
+at::Tensor Engine::writtenGradient(observe::UnitIndex index, size_t parameter) const
+{
+    const Bucket &of = bucketOf(index, parameter);
+    const at::Tensor &buffer = of.isSharded() ? of.unreduced_G : of.gradient_S;
+    if (!buffer.defined() || !of.written[unitAt(index).parameters[parameter].place])
+        return {};
+    const ParameterPlace &place = placeOf(index, parameter);
+    return buffer.narrow(0, place.offset, place.shape.elements()).view(place.shape.sizes);
+}
+
 /// A parameter that this pass did not use has a gradient of zero; the buffer does not know that by itself.
 void Engine::completeGradient(Bucket &bucket)
 {

@@ -93,6 +93,8 @@ at::Tensor Block::attentionPart(const Run &run, const Stream &in, const at::Tens
     const engine::PartScope part(m_engine, m_unit, m_ofAttention, run.phase);
     ops::rmsNorm(y_MC, saved.rstd1_M, in.delta_MC.defined() ? saved.input_MC : at::Tensor(), in.residual_MC,
                  in.delta_MC, m_engine.parameter(m_unit, Parameters::attentionNorm), run.pass.model->normEps);
+    run.left(m_unit, "residual", saved.input_MC);
+    run.left(m_unit, "attention_norm", y_MC);
     return attentionForward(run, y_MC, saved);
 }
 
@@ -104,22 +106,31 @@ at::Tensor Block::attentionForward(const Run &run, const at::Tensor &y_MC, Block
     const kernels::QkvLayout layout = run.pass.qkvLayout();
     saved.qkv = work.kept({run.pass.rows(), layout.rowElements()});
     weights(Parameters::q, 3, m_at.qBias).forward(saved.qkv, y_MC);
+    run.left(m_unit, "attention.qkv", saved.qkv);
     const bool norms = m_at.qNorm != Parameters::kAbsent;
-    if (!norms)
+    if (!norms) {
         ops::rope(saved.qkv, run.pass.cosine_TH, run.pass.sine_TH, layout);
+        run.left(m_unit, "attention.rope", saved.qkv);
+    }
     if (!saved.attention.out_BHTD.defined()) {
         at::Tensor rstd;
         const QkvViews views =
             norms ? normedAndRotated(run.pass, saved.qkv, rstd) : QkvViews(saved.qkv, saved.qkv, layout);
+        if (norms) {
+            run.left(m_unit, "attention.q_norm", views.q);
+            run.left(m_unit, "attention.k_norm", views.k);
+        }
         const at::Tensor k = Attention::forEachQueryHead(views.k, layout.heads);
         const at::Tensor v = Attention::forEachQueryHead(views.v, layout.heads);
         const Workspace results(m_engine, m_unit, run.keepsAttention);
         const auto scope = results.keptScope();
         saved.attention = m_attention.forward(views.q, k, v);
+        run.left(m_unit, "attention", saved.attention.out_BHTD);
     }
     const at::Tensor out_MA = saved.attention.out_BHTD.transpose(1, 2).reshape({run.pass.rows(), -1});
     const at::Tensor projected_MC = work.temporary({run.pass.rows(), run.pass.model->hidden});
     weights(Parameters::o, 1, m_at.oBias).forward(projected_MC, out_MA);
+    run.left(m_unit, "attention.o", projected_MC);
     return projected_MC;
 }
 
@@ -134,14 +145,19 @@ void Block::feedForward(const Run &run, const at::Tensor &y_MC, const at::Tensor
     saved.rstd2_M = work.keptFp32({rows});
     ops::rmsNorm(y_MC, saved.rstd2_M, saved.middle_MC, saved.input_MC, attended_MC,
                  m_engine.parameter(m_unit, Parameters::feedForwardNorm), model.normEps);
+    run.left(m_unit, "residual", saved.middle_MC);
+    run.left(m_unit, "ffn_norm", y_MC);
     const observe::SpanScope span(m_engine.observer(), {"feed_forward", SpanCategory::Compute, run.phase, m_unit});
     saved.gateUp_MF2 = work.kept({rows, 2 * model.ffnHidden});
     weights(Parameters::gate, 2, m_at.gateBias).forward(saved.gateUp_MF2, y_MC);
+    run.left(m_unit, "ffn.gate_up", saved.gateUp_MF2);
     if (run.phase == Phase::Recompute)
         return;
     const at::Tensor h_MF = work.temporary({rows, model.ffnHidden});
     ops::swiglu(h_MF, saved.gateUp_MF2);
+    run.left(m_unit, "ffn.swiglu", h_MF);
     weights(Parameters::down, 1, m_at.downBias).forward(attended_MC, h_MF); // attended's last use is over
+    run.left(m_unit, "ffn.down", attended_MC);
 }
 
 /// rstd: of the norms, which headNormRopeBackward() wants.
@@ -176,7 +192,9 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
         const at::Tensor h_MF = work.temporary({pass.rows(), model.ffnHidden});
         const WeightGroup down = weights(Parameters::down, 1, m_at.downBias);
         down.backwardInput(dh_MF, d_MC);
+        pass.left(m_unit, Phase::Backward, "ffn.down", dh_MF);
         ops::swigluBackward(saved.gateUp_MF2, h_MF, dh_MF, saved.gateUp_MF2);
+        pass.left(m_unit, Phase::Backward, "ffn.swiglu", saved.gateUp_MF2);
         down.backwardWeight(d_MC, h_MF);
     }
     const at::Tensor &dGateUp_MF2 = saved.gateUp_MF2;
@@ -185,8 +203,10 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
     const WeightGroup gateUp = weights(Parameters::gate, 2, m_at.gateBias);
     gateUp.backwardWeight(dGateUp_MF2, y_MC);
     gateUp.backwardInput(y_MC, dGateUp_MF2); // y's last use is over: it becomes its own gradient
+    pass.left(m_unit, Phase::Backward, "ffn.gate_up", y_MC);
     ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, Parameters::feedForwardNorm), y_MC, saved.middle_MC, norm_C,
                          saved.rstd2_M, d_MC);
+    pass.left(m_unit, Phase::Backward, "ffn_norm", d_MC);
     saved.gateUp_MF2.reset();
     saved.middle_MC.reset();
 }
@@ -205,7 +225,9 @@ void Block::attentionBackward(const PassShape &pass, const at::Tensor &d_MC, Blo
         output.backwardWeight(d_MC, out_MA);
         const at::Tensor dout_MA = work.temporary(out_MA.sizes());
         output.backwardInput(dout_MA, d_MC);
+        pass.left(m_unit, Phase::Backward, "attention.o", dout_MA);
         qkvBackward(pass, dqkv, dout_MA, saved);
+        pass.left(m_unit, Phase::Backward, "attention.rope", dqkv);
     }
     saved.attention = {};
     saved.qkv.reset();
@@ -214,8 +236,10 @@ void Block::attentionBackward(const PassShape &pass, const at::Tensor &d_MC, Blo
     const WeightGroup qkv = weights(Parameters::q, 3, m_at.qBias);
     qkv.backwardWeight(dqkv, y_MC);
     qkv.backwardInput(y_MC, dqkv);
+    pass.left(m_unit, Phase::Backward, "attention.qkv", y_MC);
     ops::rmsNormBackward(d_MC, m_engine.gradient(m_unit, Parameters::attentionNorm), y_MC, saved.input_MC, norm_C,
                          saved.rstd1_M, d_MC);
+    pass.left(m_unit, Phase::Backward, "attention_norm", d_MC);
     saved = {};
 }
 
@@ -233,6 +257,8 @@ void Block::qkvBackward(const PassShape &pass, const at::Tensor &dqkv, const at:
         const QkvViews views = norms ? normedAndRotated(pass, saved.qkv, rstd) : QkvViews(saved.qkv, saved.qkv, layout);
         gradients = m_attention.backward(dout_BHTD, views.q, views.k, views.v, saved.attention);
     }
+    for (const at::Tensor &gradient : {gradients.dq_BHTD, gradients.dk_BHTD, gradients.dv_BHTD})
+        pass.left(m_unit, Phase::Backward, "attention", gradient);
     if (!norms)
         return ops::ropeBackward(dqkv, gradients.dq_BHTD, gradients.dk_BHTD, gradients.dv_BHTD, pass.cosine_TH,
                                  pass.sine_TH, layout);

@@ -6,6 +6,7 @@
 #include "core/model/adapters.h"
 #include "core/model/attention.h"
 #include "core/model/kernels/kernels.h"
+#include "core/model/number_check.h"
 #include "core/model/weights.h"
 #include "core/shapes/model_shape.h"
 
@@ -31,7 +32,14 @@ struct PassShape
     at::Tensor cosine_TH;
     at::Tensor sine_TH;
     bool keepsForBackward = true;
+    NumberCheck *check = nullptr; ///< of a pass that looks for NaN and infinities
 
+    /// What an operation has left: its output in forward, the gradient of its input in backward.
+    void left(observe::UnitIndex unit, Phase phase, std::string_view operation, const at::Tensor &result) const
+    {
+        if (check)
+            check->look({unit, phase, operation}, result);
+    }
     int64_t rows() const { return batch * positions; }
     kernels::QkvLayout qkvLayout() const
     {
@@ -93,6 +101,10 @@ private:
         Phase phase;
         bool keepsAttention = false;
         bool keepsAll = false;
+        void left(observe::UnitIndex unit, std::string_view operation, const at::Tensor &result) const
+        {
+            pass.left(unit, phase, operation, result);
+        }
     };
     at::Tensor attentionPart(const Run &run, const Stream &in, const at::Tensor &y_MC, BlockSaved &saved) const;
     at::Tensor attentionForward(const Run &run, const at::Tensor &y_MC, BlockSaved &saved) const;

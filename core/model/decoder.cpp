@@ -75,10 +75,11 @@ PassShape Decoder::beginPass(const at::Tensor &tokens_BT, bool keepsForBackward)
 }
 
 at::Tensor Decoder::forwardBackward(const at::Tensor &tokens_BT, const at::Tensor &targets_BT, double lossScale,
-                                    bool lastMicroBatch)
+                                    bool lastMicroBatch, NumberCheck *check)
 {
     const at::NoGradGuard noGrad;
-    const PassShape pass = beginPass(tokens_BT, true);
+    PassShape pass = beginPass(tokens_BT, true);
+    pass.check = check;
     const at::Tensor tokens_M = tokens_BT.reshape({-1});
     m_engine->beginPass(engine::Engine::PassKind::Train, lastMicroBatch);
     std::vector<BlockSaved> saved(m_blocks.size());
@@ -132,6 +133,7 @@ Stream Decoder::forwardUnits(const PassShape &pass, const at::Tensor &tokens_M, 
         const Workspace work(*m_engine, m_embedding, pass.keepsForBackward);
         stream.residual_MC = work.kept({pass.rows(), m_shape.hidden});
         ops::embedding(stream.residual_MC, m_engine->parameter(m_embedding, kEmbeddingWeight), tokens_M);
+        pass.left(m_embedding, m_engine->forwardPhase(), "embedding", stream.residual_MC);
     }
     m_engine->release(m_embedding);
     const observe::UnitIndex firstTrained = m_engine->firstTrained();
@@ -175,6 +177,8 @@ Head::Result Decoder::runHead(const PassShape &pass, Stream &stream, const at::T
         const observe::SpanScope span(m_engine->observer(), {"loss", SpanCategory::Compute, phase, m_headUnit});
         result = m_head->run(pass, stream, targets_M, lossScale, backward);
         stream = {};
+        if (pass.check)
+            m_head->lookAtGradients(*pass.check);
     }
     m_engine->release(m_headUnit);
     if (m_shape.tiedEmbeddings)
@@ -206,6 +210,8 @@ void Decoder::backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const
         {
             const observe::SpanScope span(observer, {"backward", SpanCategory::Compute, Phase::Backward, block.unit()});
             block.backward(pass, d_MC, saved[i]);
+            if (pass.check)
+                pass.check->lookAtGradients(block.unit());
         }
         m_engine->release(block.unit());
         m_engine->reduce(block.unit());
@@ -217,6 +223,8 @@ void Decoder::backwardUnits(const PassShape &pass, const at::Tensor &d_MC, const
         const observe::SpanScope span(observer, {"backward", SpanCategory::Compute, Phase::Backward, m_embedding});
         const Workspace work(*m_engine, m_embedding, false);
         ops::embeddingBackward(m_engine->gradient(m_embedding, kEmbeddingWeight), d_MC, tokens_M);
+        if (pass.check)
+            pass.check->lookAtGradients(m_embedding);
     }
     m_engine->reduce(m_embedding);
     observer.sampleMemory();

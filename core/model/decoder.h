@@ -7,6 +7,7 @@
 #include "core/model/activation_offload.h"
 #include "core/model/block.h"
 #include "core/model/head.h"
+#include "core/model/number_check.h"
 #include "core/model/rope.h"
 #include "core/shapes/model_shape.h"
 
@@ -31,9 +32,10 @@ public:
 
     /// Forward and backward of one micro-batch; the gradient of lossScale × (sum of the tokens' losses) is added to the
     /// step's. tokens_BT, targets_BT: int64 on the engine's device; a negative target is not counted. Returns that
-    /// scaled sum (fp64 scalar on the device, not waited for). lastMicroBatch: the step's last call.
+    /// scaled sum (fp64 scalar on the device, not waited for). lastMicroBatch: the step's last call. check: looks at
+    /// what each operation leaves.
     at::Tensor forwardBackward(const at::Tensor &tokens_BT, const at::Tensor &targets_BT, double lossScale,
-                               bool lastMicroBatch);
+                               bool lastMicroBatch, NumberCheck *check = nullptr);
     /// The same sum without a gradient; leaves weights, gradients and moments as they are. Not between the passes of
     /// one step.
     at::Tensor forwardLoss(const at::Tensor &tokens_BT, const at::Tensor &targets_BT, double lossScale);

@@ -35,9 +35,12 @@ public:
     /// The logits of all tokens, [M, V]. Both units' parameters are acquired.
     at::Tensor logits(const PassShape &pass, const Stream &in) const;
 
+    /// Of the parameters that run() has given gradients.
+    void lookAtGradients(NumberCheck &check) const;
+
 private:
-    void runChunk(const at::Tensor &y_MC, const at::Tensor &logits_MV, const at::Tensor &losses_M,
-                  const at::Tensor &targets_M, double lossScale, bool backward) const;
+    void runChunk(const PassShape &pass, const at::Tensor &y_MC, const at::Tensor &logits_MV,
+                  const at::Tensor &losses_M, const at::Tensor &targets_M, double lossScale, bool backward) const;
 
     engine::Engine &m_engine;
     observe::UnitIndex m_unit;

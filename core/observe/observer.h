@@ -154,8 +154,12 @@ public:
     /// A place where the memory is worth a sample (phases and units do this by themselves).
     virtual void sampleMemory() {}
 
-    /// Something a user should find again: checkpoint written, NaN, warning. detailJson is an object, or empty.
-    virtual void event(EventKind, std::string_view /*text*/, std::string_view /*detailJson*/ = {}) {}
+    /// Something a user should find again: checkpoint written, NaN, warning. detailJson is an object, or empty. step:
+    /// what it is about; none: the one that runs, if one does.
+    virtual void event(EventKind, std::string_view /*text*/, std::string_view /*detailJson*/ = {},
+                       std::optional<int64_t> /*step*/ = {})
+    {
+    }
 };
 
 /// A span for the length of a C++ scope.

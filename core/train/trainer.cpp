@@ -143,7 +143,7 @@ Result<> Trainer::takeUp(int64_t change)
 {
     // What was begun under the old one ends under it.
     if (auto settled = settle(); !settled)
-        return settled;
+        return tl::unexpected(settled.error());
     const auto told = m_job.commands.change(change);
     if (!told)
         return tl::unexpected(told.error());
@@ -159,9 +159,10 @@ Result<> Trainer::takeUp(int64_t change)
     return {};
 }
 
-/// All micro-batches of a step; returns this rank's part of the mean loss.
-at::Tensor Trainer::accumulateGradients(OpenStep &step)
+/// All micro-batches of a step; returns this rank's part of the mean loss. check: null, or what looks at them.
+at::Tensor Trainer::accumulateGradients(OpenStep &step, model::NumberCheck *check)
 {
+    step.result.tokens = 0;
     const auto &train = m_job.configuration.train;
     const double lossScale = 1.0 / static_cast<double>(m_plan.globalBatch() * train.sequenceLength);
     at::Tensor loss;
@@ -173,8 +174,10 @@ at::Tensor Trainer::accumulateGradients(OpenStep &step)
             batch = m_loader.training(m_plan.firstSample(step.number - 1, micro), m_plan.microBatch);
         }
         step.result.tokens += batch.countedTokens;
+        if (check)
+            check->beginMicroBatch(micro);
         const at::Tensor part = m_job.decoder.forwardBackward(batch.tokens_BT, batch.targets_BT, lossScale,
-                                                              micro + 1 == m_plan.accumulation);
+                                                              micro + 1 == m_plan.accumulation, check);
         const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Temporary});
         loss = loss.defined() ? loss + part : part;
     }
@@ -189,16 +192,21 @@ Result<> Trainer::runStep()
     step.began = StepMark::now(engine.device());
     step.result.learningRate = m_schedule.at(step.number);
     m_job.observer.stepBegan(step.number);
-    // Without clipping nothing is to be known of the whole gradient before the update, except in fp16 whether it
-    // overflowed.
+    // Nothing is to be known of the whole gradient before the update where nothing is clipped and nobody asks whether
+    // it is finite, as fp16's scaler does.
     const bool isFp16 = m_inForce.precision.compute == Precision::Fp16;
-    if (m_inForce.optimizer.clipNorm == 0 && !isFp16)
+    if (m_inForce.optimizer.clipNorm == 0 && m_job.configuration.train.onNan == OnNan::Off && !isFp16)
         engine.expectUpdate(step.result.learningRate);
     const at::Tensor loss = accumulateGradients(step);
     const CommandWords words = toWords(m_job.commands.poll());
-    const engine::StepScalars scalars = engine.reduceScalars(loss, words);
-    step.scalars = scalars;
-    engine.optimizerStep(step.result.learningRate, m_inForce.optimizer.clipNorm, scalars);
+    step.scalars = engine.reduceScalars(loss, words);
+    // The device is still at it. The values of the step before are there by now, or soon: nothing runs dry.
+    const auto before = settle();
+    if (!before)
+        return tl::unexpected(before.error());
+    if (*before == Settled::PassesAreVoid)
+        step.scalars = engine.reduceScalars(accumulateGradients(step), words);
+    engine.optimizerStep(step.result.learningRate, m_inForce.optimizer.clipNorm, step.scalars);
     step.ended = StepMark::now(engine.device()); // what follows is not of the step: it would spoil its tokens a second
     if (validationDue(step.number)) {
         const SpanScope span(m_job.observer, SpanInfo{"validate", SpanCategory::Host, Phase::Validate});
@@ -210,23 +218,21 @@ Result<> Trainer::runStep()
         m_job.observer.stepEnded(step.result);
         return finish(step);
     }
-    // The device is still at it. The values of the step before are there by now, or soon: nothing runs dry.
     m_job.observer.stepEnded(step.result);
-    const auto settled = settle();
     m_open = std::move(step);
-    return settled;
+    return {};
 }
 
 /// Reads the values of the step that is still open, if there is one, and ends it.
-Result<> Trainer::settle()
+Result<Trainer::Settled> Trainer::settle()
 {
     if (!m_open)
-        return {};
+        return Settled::Well;
     OpenStep step = std::move(*m_open);
     m_open.reset();
     takeValues(step);
     m_job.observer.stepValues(step.number, step.result);
-    return finish(step);
+    return finish(step).map([&] { return isBroken(step) ? Settled::PassesAreVoid : Settled::Well; });
 }
 
 void Trainer::takeValues(OpenStep &step)
@@ -246,8 +252,8 @@ void Trainer::takeValues(OpenStep &step)
     m_commands.heard(step.number, fromWords(values.words));
 }
 
-/// The values are known: tells of them, and refuses to go on from broken ones.
-Result<> Trainer::finish(OpenStep &step)
+/// The values are known: tells of them, and sees to a step that is broken.
+Result<> Trainer::finish(const OpenStep &step)
 {
     const StepFigures figures = m_job.figures ? m_job.figures(step.number) : StepFigures{};
     const StepReport report{step.number, step.result, step.ended.nsSince(step.began), figures};
@@ -261,15 +267,7 @@ Result<> Trainer::finish(OpenStep &step)
         m_job.observer.event(EventKind::Nan,
                              fmt::format("Step {} is skipped: a gradient passed what fp16 holds at a loss scale of {}",
                                          step.number, *step.result.lossScale));
-    if (step.result.state == StepState::Ok || step.result.state == StepState::Skipped)
-        return {};
-    const std::string text =
-        fmt::format("The {} of step {} is {}", std::isfinite(*step.result.loss) ? "gradient" : "loss", step.number,
-                    step.result.state == StepState::Nan ? "NaN" : "infinite");
-    m_job.observer.event(EventKind::Nan, text);
-    return fail("{}: the weights are of no more use. Resume from the last checkpoint with a smaller "
-                "optimizer.learning_rate, a longer optimizer.warmup_steps or optimizer.clip_norm=1.",
-                text);
+    return isBroken(step) ? endBroken(step) : Result<>{};
 }
 
 bool Trainer::validationDue(int64_t step) const
@@ -305,7 +303,7 @@ Result<> Trainer::obeyCheckpoint(bool ordered, bool stops)
 Result<> Trainer::checkpointAndGoOn()
 {
     if (auto settled = settle(); !settled)
-        return settled;
+        return tl::unexpected(settled.error());
     if (m_job.checkpointer.options().asynchronous)
         beginCheckpoint();
     else if (auto written = checkpoint(); !written)
@@ -317,7 +315,7 @@ Result<> Trainer::checkpointAndGoOn()
 Result<> Trainer::checkpoint()
 {
     if (auto settled = settle(); !settled)
-        return settled;
+        return tl::unexpected(settled.error());
     waitForPending();
     if (m_checkpointed != m_done)
         return writeCheckpoint();

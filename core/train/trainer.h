@@ -84,15 +84,21 @@ private:
         StepMark ended;
     };
     enum class Next { Step, Stop };
+    /// Of the step that was open; void: gradients that were there by then are gone.
+    enum class Settled { Well, PassesAreVoid };
 
     Result<Next> obeyCommands();
     Result<Next> pause();
     Result<> takeUp(int64_t change);
     Result<> runStep();
-    at::Tensor accumulateGradients(OpenStep &step);
-    Result<> settle();
-    Result<> finish(OpenStep &step);
+    at::Tensor accumulateGradients(OpenStep &step, model::NumberCheck *check = nullptr);
+    Result<Settled> settle();
+    Result<> finish(const OpenStep &step);
     void takeValues(OpenStep &step);
+    static bool isBroken(const OpenStep &step)
+    {
+        return step.result.state == StepState::Nan || step.result.state == StepState::Inf;
+    }
     LoopState loopState() const;
     Result<> checkpoint();
     Result<> checkpointAndGoOn();
@@ -107,6 +113,11 @@ private:
     void tellLack(int64_t step, const Error &error);
     void tellOutcome(const std::optional<Checkpointer::Outcome> &outcome);
     bool validationDue(int64_t step) const;
+
+    // --- Steps that are no numbers (trainer_numbers.cpp)
+    Result<> endBroken(const OpenStep &step);
+    std::optional<model::NumberFinding> findFirst(int64_t step);
+    std::string keepLastGood(int64_t step);
 
     TrainerJob m_job;
     config::RunConfiguration m_inForce; ///< the job's, with what was changed since

@@ -76,7 +76,7 @@ public:
     void transfer(int64_t number, bool ended);
     void memoryHeld(const observe::HeldMemory &change);
     void sample();
-    void note(EventKind kind, std::string text, std::string detailJson);
+    void note(EventKind kind, std::string text, std::string detailJson, std::optional<int64_t> step = {});
     void send(Event &&event) { m_mailbox.send(m_mailbox.events, std::move(event)); }
 
     RecorderThread &thread() { return m_thread; }
@@ -344,10 +344,10 @@ void Recorder::Impl::sample()
     }
 }
 
-void Recorder::Impl::note(EventKind kind, std::string text, std::string detailJson)
+void Recorder::Impl::note(EventKind kind, std::string text, std::string detailJson, std::optional<int64_t> step)
 {
     send(NoteEvent{std::make_unique<NoteEvent::Payload>(
-        NoteEvent::Payload{kind, realtimeNs(), m_step.load(), std::move(text), std::move(detailJson)})});
+        NoteEvent::Payload{kind, realtimeNs(), step.value_or(m_step.load()), std::move(text), std::move(detailJson)})});
 }
 
 /// Between two steps: no span of the train thread is open, and none is asked for that the level before began.
@@ -527,9 +527,9 @@ void Recorder::sampleMemory()
     m_impl->sample();
 }
 
-void Recorder::event(EventKind kind, std::string_view text, std::string_view detailJson)
+void Recorder::event(EventKind kind, std::string_view text, std::string_view detailJson, std::optional<int64_t> step)
 {
-    m_impl->note(kind, std::string(text), std::string(detailJson));
+    m_impl->note(kind, std::string(text), std::string(detailJson), step);
 }
 
 } // namespace shardscope::collect

@@ -126,7 +126,8 @@ public:
     observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override;
     void memoryHeld(const observe::HeldMemory &change) override;
     void sampleMemory() override;
-    void event(EventKind kind, std::string_view text, std::string_view detailJson) override;
+    void event(EventKind kind, std::string_view text, std::string_view detailJson,
+               std::optional<int64_t> step) override;
 
 private:
     class Impl;

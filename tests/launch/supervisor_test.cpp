@@ -41,7 +41,8 @@ static fs::path fakeRank()
 class Listener : public observe::Observer
 {
 public:
-    void event(EventKind kind, std::string_view text, std::string_view detailJson) override
+    void event(EventKind kind, std::string_view text, std::string_view detailJson,
+               std::optional<int64_t> /*step*/) override
     {
         events.push_back(fmt::format("{}: {}", toText(kind), text));
         details.emplace_back(detailJson);

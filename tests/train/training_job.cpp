@@ -6,6 +6,7 @@
 
 #include <ATen/Parallel.h>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -40,6 +41,27 @@ private:
     int m_rank;
     int64_t m_polls = 0;
     size_t m_taken = 0;
+};
+
+class EventKeeper final : public observe::Observer
+{
+public:
+    EventKeeper(int rank, std::mutex &mutex, std::vector<JobEvent> &events)
+        : m_rank(rank)
+        , m_mutex(mutex)
+        , m_events(events)
+    {
+    }
+    void event(EventKind kind, std::string_view text, std::string_view detailJson, std::optional<int64_t> step) override
+    {
+        const std::lock_guard lock(m_mutex);
+        m_events.push_back({m_rank, kind, std::string(text), std::string(detailJson), step});
+    }
+
+private:
+    int m_rank;
+    std::mutex &m_mutex;
+    std::vector<JobEvent> &m_events;
 };
 
 } // namespace
@@ -112,9 +134,10 @@ JobOutcome TrainingJob::run(const JobOptions &options) const
     const data::Dataset dataset = this->dataset(options.configuration);
     JobOutcome outcome;
     outcome.ends.resize(static_cast<size_t>(options.worldSize), fail("This rank never ended."));
+    std::mutex mutex;
     const auto runRank = [&](int rank) {
         at::set_num_threads(1);
-        observe::Observer observer;
+        EventKeeper observer(rank, mutex, outcome.events);
         auto communicator = engine::Communicator::create(
             {store, rank, options.worldSize, at::kCPU, std::chrono::seconds(60)}, observer);
         if (!communicator)

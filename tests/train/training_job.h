@@ -36,9 +36,20 @@ struct JobOptions
     std::function<void(model::Decoder &, int64_t step)> stepDone;
 };
 
+/// What an observer was told of.
+struct JobEvent
+{
+    int rank = 0;
+    EventKind kind = EventKind::Warning;
+    std::string text;
+    std::string detailJson;
+    std::optional<int64_t> step;
+};
+
 /// What rank 0 saw.
 struct JobOutcome
 {
+    std::vector<JobEvent> events; ///< of all ranks
     std::vector<train::StepReport> steps;
     std::vector<control::RankMessage> messages;
     std::vector<Result<train::Trainer::End>> ends; ///< of each rank

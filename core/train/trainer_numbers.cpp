@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step whose loss or gradient is NaN or infinite: what is looked for, said and done.
+#include "core/train/broken_step.h"
+#include "core/train/trainer.h"
+
+#include <cmath>
+
+namespace shardscope::train {
+
+using observe::SpanInfo;
+using observe::SpanScope;
+
+static constexpr std::string_view kRemedy =
+    "a smaller optimizer.learning_rate, a longer optimizer.warmup_steps or optimizer.clip_norm=1";
+
+/// Runs the step again, on the weights that it had, and looks at every operation.
+std::optional<model::NumberFinding> Trainer::findFirst(int64_t step)
+{
+    const SpanScope span(m_job.observer, SpanInfo{"check numbers", SpanCategory::Host, Phase::Validate});
+    const observe::MemoryScope memory(m_job.observer, {MemoryCategory::Temporary});
+    engine::Engine &engine = m_job.decoder.engine();
+    model::NumberCheck check(engine);
+    check.lookAtParameters();
+    if (auto ofWeights = check.first())
+        return ofWeights;
+    OpenStep again;
+    again.number = step;
+    engine.reduceScalars(accumulateGradients(again, &check));
+    check.lookAtReducedGradients();
+    auto first = check.first();
+    engine.dropGradients();
+    return first;
+}
+
+/// The update was not made, so the weights are those of the step before. Passes that the next step has run by now are
+/// void afterwards.
+Result<> Trainer::endBroken(const OpenStep &step)
+{
+    const OnNan onNan = m_job.configuration.train.onNan;
+    BrokenStep broken;
+    broken.number = step.number;
+    broken.state = step.result.state;
+    broken.inLoss = !std::isfinite(*step.result.loss);
+    broken.microBatches = m_plan.accumulation;
+    if (onNan == OnNan::Off) {
+        const std::string text = broken.nameText();
+        m_job.observer.event(EventKind::Nan, text, detailJson(broken, false), step.number);
+        return fail("{}, and train.on_nan=off let it into the weights: they are of no more use. Resume from the last "
+                    "checkpoint with {}.",
+                    text, kRemedy);
+    }
+    engine::Engine &engine = m_job.decoder.engine();
+    engine.dropGradients();
+    broken.first = findFirst(step.number);
+    if (broken.first)
+        broken.unit = engine.unitInfos()[static_cast<size_t>(broken.first->unit)].name;
+    const bool skips = onNan == OnNan::Skip && !broken.isOfWeights();
+    const std::string text = describe(broken);
+    m_job.observer.event(EventKind::Nan, text, detailJson(broken, skips), step.number);
+    if (broken.isOfWeights())
+        return fail("{}. Resume from a checkpoint in which they are in order, with {}.", text, kRemedy);
+    if (skips) {
+        if (m_plan.rank == 0) // all ranks know it
+            m_job.report(
+                control::WarningMessage{fmt::format("{}. The step was left out; the training goes on.", text)});
+        return {};
+    }
+    return fail("{}. {} Resume with {}, or with train.on_nan=skip.", text, keepLastGood(step.number - 1), kRemedy);
+}
+
+/// Writes the checkpoint of the state after `step`, which is the one at hand; returns what became of it, as a sentence.
+std::string Trainer::keepLastGood(int64_t step)
+{
+    m_done = step;
+    if (m_done == 0)
+        return "It was the first step, so there is no checkpoint.";
+    if (auto written = checkpoint(); !written)
+        return fmt::format("No checkpoint of step {}, the last good one, could be written: {}", step,
+                           written.error().text);
+    return fmt::format("The step was left out, and the checkpoint of step {}, the last good one, is in {}.", step,
+                       m_job.checkpointer.pathOf(step).string());
+}
+
+} // namespace shardscope::train
