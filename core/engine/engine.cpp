@@ -118,12 +118,9 @@ void Engine::setUpUnit(const shapes::UnitPlan &plan)
         Bucket bucket;
         bucket.index = part.name == unit.name ? unit.index : apart++;
         bucket.kind = unit.kind;
-        shapes::UnitShape shape{part.name, unit.kind, {}};
-        for (const size_t parameter : part.parameters) {
-            unit.parameters[parameter] = {m_buckets.size(), shape.parameters.size()};
-            shape.parameters.push_back(plan.shape.parameters[parameter]);
-        }
-        bucket.layout = layOut(shape, m_communicator.worldSize());
+        for (size_t place = 0; place < part.parameters.size(); ++place)
+            unit.parameters[part.parameters[place]] = {m_buckets.size(), place};
+        bucket.layout = layOut(plan, part, m_communicator.worldSize());
         bucket.frozen = part.frozen;
         bucket.wrapped = part.wrapped;
         place(bucket, part.settings);

@@ -7,8 +7,7 @@
 
 namespace shardscope::engine {
 
-/// Reductions that may be in flight while the next unit's backward writes its gradient: each holds 4 bytes a parameter.
-static constexpr size_t kReductionsInFlight = 1;
+using shapes::kReductionsInFlight;
 
 /// The buffer that this pass's gradients are written to: the reduced one itself where there is nothing to scatter.
 at::Tensor &Engine::gradientBuffer(Bucket &bucket)

@@ -55,6 +55,9 @@ struct UnitPlan
     std::vector<BucketPlan> buckets; ///< what no rule sets apart comes first, if there is any
 };
 
+/// Reductions that may be in flight while the next unit's backward writes its gradient: each holds 4 bytes a parameter.
+inline constexpr size_t kReductionsInFlight = 1;
+
 /// What holds for a whole pass.
 struct PassSettings
 {

@@ -6,6 +6,14 @@
 
 namespace shardscope::test {
 
+/// Whose bytes the thread allocates.
+struct ThreadTag
+{
+    observe::MemoryTag tag;
+    int rank = 0;
+};
+static thread_local ThreadTag threadTag;
+
 CountingAllocator &CountingAllocator::instance()
 {
     // Never destroyed: blocks may outlive everything else of the process.
@@ -27,7 +35,7 @@ void CountingAllocator::Count::add(int64_t bytes)
 
 void CountingAllocator::count(const Block &block, int64_t bytes)
 {
-    m_categories[block.tag.category].add(bytes);
+    m_categories[{block.tag.category, block.rank}].add(bytes);
     m_units[{block.tag.category, block.tag.unit}].add(bytes);
 }
 
@@ -36,7 +44,7 @@ c10::DataPtr CountingAllocator::allocate(size_t bytes)
     void *address = m_inner->raw_allocate(bytes);
     if (address) {
         const std::lock_guard lock(m_mutex);
-        const Block block{static_cast<int64_t>(bytes), m_tag};
+        const Block block{static_cast<int64_t>(bytes), threadTag.tag, threadTag.rank};
         m_blocks[address] = block;
         count(block, block.bytes);
     }
@@ -67,6 +75,11 @@ void CountingAllocator::copy_data(void *to, const void *from, size_t bytes) cons
     default_copy_data(to, from, bytes);
 }
 
+void CountingAllocator::thisThreadIsRank(int rank)
+{
+    threadTag.rank = rank;
+}
+
 void CountingAllocator::forgetHighest()
 {
     const std::lock_guard lock(m_mutex);
@@ -76,17 +89,17 @@ void CountingAllocator::forgetHighest()
         count.highest = count.live;
 }
 
-int64_t CountingAllocator::liveBytes(MemoryCategory category) const
+int64_t CountingAllocator::liveBytes(MemoryCategory category, int rank) const
 {
     const std::lock_guard lock(m_mutex);
-    const auto found = m_categories.find(category);
+    const auto found = m_categories.find({category, rank});
     return found == m_categories.end() ? 0 : found->second.live;
 }
 
-int64_t CountingAllocator::highestBytes(MemoryCategory category) const
+int64_t CountingAllocator::highestBytes(MemoryCategory category, int rank) const
 {
     const std::lock_guard lock(m_mutex);
-    const auto found = m_categories.find(category);
+    const auto found = m_categories.find({category, rank});
     return found == m_categories.end() ? 0 : found->second.highest;
 }
 
@@ -112,8 +125,7 @@ int64_t CountingAllocator::liveBytes() const
 
 observe::MemoryTag CountingAllocator::setTag(observe::MemoryTag tag)
 {
-    const std::lock_guard lock(m_mutex);
-    return std::exchange(m_tag, tag);
+    return std::exchange(threadTag.tag, tag);
 }
 
 } // namespace shardscope::test

@@ -22,15 +22,18 @@ public:
     c10::DeleterFnPtr raw_deleter() const override;
     void copy_data(void *to, const void *from, size_t bytes) const override;
 
+    /// What this thread allocates is of that rank; of rank 0 where nobody says so.
+    static void thisThreadIsRank(int rank);
     void forgetHighest();
-    int64_t liveBytes(MemoryCategory category) const;
-    int64_t highestBytes(MemoryCategory category) const;
-    /// Units that have any.
+    int64_t liveBytes(MemoryCategory category, int rank = 0) const;
+    int64_t highestBytes(MemoryCategory category, int rank = 0) const;
+    /// Units of all ranks that have any.
     std::map<observe::UnitIndex, int64_t> liveBytesOfUnits(MemoryCategory category) const;
     /// Of all categories.
     int64_t liveBytes() const;
 
-    observe::MemoryTag setTag(observe::MemoryTag tag);
+    /// Of this thread.
+    static observe::MemoryTag setTag(observe::MemoryTag tag);
 
 private:
     struct Count
@@ -43,6 +46,7 @@ private:
     {
         int64_t bytes;
         observe::MemoryTag tag;
+        int rank;
     };
     CountingAllocator();
     static void freeBlock(void *address);
@@ -50,21 +54,16 @@ private:
 
     c10::Allocator *m_inner;
     mutable std::mutex m_mutex;
-    observe::MemoryTag m_tag;
     std::map<void *, Block> m_blocks;
-    std::map<MemoryCategory, Count> m_categories;
+    std::map<std::pair<MemoryCategory, int>, Count> m_categories; ///< by rank
     std::map<std::pair<MemoryCategory, observe::UnitIndex>, Count> m_units;
 };
 
-/// Sets the allocator's tag, which is one for the process: only where a test runs one rank do units and categories say
-/// something.
+/// Sets the tag of the thread that calls, which is a rank's. What a rank's other threads allocate is `other`.
 class TagObserver : public observe::Observer
 {
 public:
-    observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override
-    {
-        return CountingAllocator::instance().setTag(tag);
-    }
+    observe::MemoryTag setMemoryTag(observe::MemoryTag tag) override { return CountingAllocator::setTag(tag); }
 };
 
 } // namespace shardscope::test

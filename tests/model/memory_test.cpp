@@ -130,7 +130,7 @@ TEST_F(Memory, ofAdaptersAndAFrozenBase)
 
 TEST_F(Memory, ofARankIsItsShareOfTheWhole)
 {
-    // The tag is one for the process, so with two ranks in it only totals say something: all that lives at rest.
+    // All that lives at rest, whatever it is; ledger_test.cpp has the categories.
     at::set_num_threads(1);
     TagObserver observer;
     observer.setMemoryTag({});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/engine/flat_layout.h"
+#include "core/shapes/flat_layout.h"
 
 #include <algorithm>
 #include <fnmatch.h>
 
-namespace shardscope::engine {
+namespace shardscope::shapes {
 
 static int64_t alignUp(int64_t value, int64_t alignment)
 {
@@ -28,19 +28,27 @@ const ParameterPlace *BucketLayout::find(std::string_view parameterName) const
     return nullptr;
 }
 
-BucketLayout layOut(const shapes::UnitShape &unit, int64_t worldSize)
+BucketLayout layOut(const UnitShape &unit, int64_t worldSize)
 {
     BucketLayout layout;
     layout.name = unit.name;
     layout.worldSize = worldSize;
     int64_t offset = 0;
-    for (const shapes::ParameterShape &shape : unit.parameters) {
+    for (const ParameterShape &shape : unit.parameters) {
         layout.parameters.push_back({shape, offset});
         offset = alignUp(offset + shape.elements(), kAlignElements);
     }
     layout.sliceElements = alignUp((offset + worldSize - 1) / worldSize, kAlignElements);
     layout.paddedElements = layout.sliceElements * worldSize;
     return layout;
+}
+
+BucketLayout layOut(const UnitPlan &unit, const BucketPlan &bucket, int64_t worldSize)
+{
+    UnitShape shape{bucket.name, unit.shape.kind, {}};
+    for (const size_t parameter : bucket.parameters)
+        shape.parameters.push_back(unit.shape.parameters[parameter]);
+    return layOut(shape, worldSize);
 }
 
 ElementRange heldSlices(int64_t rank, int64_t ranks, int64_t shardGroup)
@@ -56,7 +64,7 @@ ElementRange intersect(const ElementRange &of, const ElementRange &within)
     return {begin, std::max(begin, std::min(of.end, within.end))};
 }
 
-bool isExempt(const shapes::ParameterShape &parameter, const std::vector<std::string> &noDecay)
+bool isExempt(const ParameterShape &parameter, const std::vector<std::string> &noDecay)
 {
     const auto matches = [&](const std::string &rule) {
         return rule == toText(parameter.kind) || fnmatch(rule.c_str(), parameter.name.c_str(), 0) == 0;
@@ -79,4 +87,4 @@ std::vector<DecayRange> decayRanges(const BucketLayout &layout, const std::vecto
     return ranges;
 }
 
-} // namespace shardscope::engine
+} // namespace shardscope::shapes
