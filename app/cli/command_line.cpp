@@ -155,6 +155,7 @@ static void addSetVerb(CLI::App &app, SetOptions &options)
     verb->add_option("KEY=VALUE", options.assignments, "What to set");
     addRules(*verb, options.rules);
     verb->add_flag("--undo", options.undo, "Go back to the configuration before the last change");
+    verb->add_flag("--force", options.force, "Also where it is predicted to need more memory than there is");
     addFormat(*verb, options.format);
     verb->footer(liveKeyHelp);
 }

@@ -39,6 +39,7 @@ struct SetOptions
     std::vector<std::string> assignments; ///< KEY=VALUE
     std::vector<std::string> rules;       ///< PATTERN:KEY=VALUE
     bool undo = false;
+    bool force = false;
     Format format = Format::Text;
 };
 /// Changes the configuration of a run that goes on, and waits until the change is in force.

@@ -2,6 +2,7 @@
 #include "app/cli/prepared_run.h"
 
 #include "app/cli/data_watch.h"
+#include "app/cli/free_memory.h"
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/config/check.h"
@@ -13,6 +14,7 @@
 #include "core/files/checkpoint_folder.h"
 #include "core/launch/live_settings.h"
 #include "core/launch/signal_watcher.h"
+#include "core/plan/room_check.h"
 #include "core/pretrained/open_model.h"
 #include "core/run/places.h"
 #include "core/run/run_pointer.h"
@@ -136,14 +138,22 @@ static Result<> checkData(const RunConfiguration &configuration, const config::K
     return {};
 }
 
-/// What may become of a run while it goes on: what could run here, with the units and buckets that it has.
-static launch::Admit admitChangesOf(shapes::ModelPlan plan, config::MachineFacts machine)
+/// What may become of a run while it goes on: what could run here, with the units and buckets that it has, in the
+/// memory that there is.
+static launch::Admit admitChangesOf(shapes::ModelPlan plan, shapes::ModelShape shape, config::MachineFacts machine)
 {
-    return [plan = std::move(plan), machine = std::move(machine)](const RunConfiguration &changed) {
-        return config::resolveRun(changed, machine, shapes::knownModels(changed.model.path))
-            .and_then([&](const auto &run) {
-                return shapes::replanned(plan, run.configuration).map([&](const auto &) { return run.configuration; });
-            });
+    return [plan = std::move(plan), shape = std::move(shape),
+            machine = std::move(machine)](const launch::ProposedChange &change) -> Result<RunConfiguration> {
+        const auto run = config::resolveRun(change.next, machine, shapes::knownModels(change.next.model.path));
+        if (!run)
+            return tl::unexpected(run.error());
+        auto fits = shapes::replanned(plan, run->configuration).map([](const auto &) {});
+        if (fits && !change.force && change.peakAllocatedBytes)
+            fits = plan::checkRoom(plan, shape, change.accepted, run->configuration,
+                                   roomOf(*run, machine, *change.peakAllocatedBytes));
+        if (!fits)
+            return tl::unexpected(fits.error());
+        return run->configuration;
     };
 }
 
@@ -312,11 +322,15 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     prepared->plan.cores = machine.cpuThreads;
     prepared->plan.environment = environment;
     prepared->plan.configuration = resolved->configuration;
+    const std::string tooMuch = plan::warningOfNeed(plan::forecastOf(*plan, model->shape, resolved->configuration),
+                                                    capacityOf(*resolved, machine));
     std::vector<std::string> notes = resolved->notes;
     if (std::string share = shapes::trainedShare(*plan); !share.empty())
         notes.push_back(std::move(share));
+    if (!tooMuch.empty())
+        notes.push_back(tooMuch);
     prepared->notes.insert(prepared->notes.begin(), notes.begin(), notes.end());
-    prepared->plan.admit = admitChangesOf(std::move(*plan), machine);
+    prepared->plan.admit = admitChangesOf(std::move(*plan), model->shape, machine);
     if (auto known = run::leavePointer(runsDirectory(), prepared->plan.folder); !known)
         prepared->notes.push_back(fmt::format("Lists of runs will not show this one: {}", known.error().text));
     return prepared;

@@ -40,7 +40,7 @@ int setCommand(const SetOptions &options)
     if (!client)
         return client.error();
     const control::Request request{.kind = options.undo ? RequestKind::Undo : RequestKind::Set,
-                                   .live = {options.assignments, options.rules}};
+                                   .live = {options.assignments, options.rules, options.force}};
     const auto result = client->send(request, kPatience);
     if (!result)
         return failWith(result.error().refused ? kWrongInput : kJobFailed, result.error().text);

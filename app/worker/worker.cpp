@@ -317,7 +317,7 @@ tl::expected<int, Failure> RankRun::run()
     } catch (const std::exception &error) {
         const Failure failure{explainException(error, m_environment.rank), kExitFailed, isPeerLost(error)};
         if (m_recorder)
-            m_recorder->event(isOutOfMemory(error) ? EventKind::OutOfMemory : EventKind::Death, failure.text, {});
+            m_recorder->event(isOutOfMemory(error) ? EventKind::OutOfMemory : EventKind::Death, failure.text, {}, {});
         return end(tl::unexpected(failure));
     }
 }

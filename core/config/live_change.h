@@ -18,6 +18,7 @@ struct LiveRequest
 {
     std::vector<std::string> assignments; ///< KEY=VALUE
     std::vector<std::string> rules;       ///< PATTERN:KEY=VALUE
+    bool force = false;                   ///< also where it is predicted to need more memory than there is
 };
 
 /// The configuration in force with what is asked for. The first `startRules` rules made the buckets and stay; a rule

@@ -26,6 +26,8 @@ std::string toLine(const Request &request)
     if (request.kind == RequestKind::Set) {
         line["set"] = request.live.assignments;
         line["unit"] = request.live.rules;
+        if (request.live.force)
+            line["force"] = true;
     }
     return dump(line);
 }
@@ -77,6 +79,7 @@ tl::expected<Request, BadRequest> requestFromLine(std::string_view line)
         if (kRequestNames[i] == command) {
             request.kind = static_cast<RequestKind>(i);
             request.live = {textsOf(*object, "set"), textsOf(*object, "unit")};
+            take(*object, "force", request.live.force);
             return request;
         }
     }

@@ -29,11 +29,12 @@ std::optional<control::ConfigurationChange> LiveSettings::accept(config::RunConf
                                         .fullJson = config::toJson(m_accepted).dump()};
 }
 
-Result<std::optional<control::ConfigurationChange>> LiveSettings::set(const config::LiveRequest &request)
+Result<std::optional<control::ConfigurationChange>> LiveSettings::set(const config::LiveRequest &request,
+                                                                      std::optional<int64_t> peakAllocatedBytes)
 {
     auto next = config::withChanges(m_accepted, request, m_startRules);
     if (next && m_admit)
-        next = m_admit(*next);
+        next = m_admit({*next, m_accepted, peakAllocatedBytes, request.force});
     if (!next)
         return tl::unexpected(next.error());
     config::RunConfiguration before = m_accepted;

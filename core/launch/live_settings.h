@@ -16,8 +16,17 @@
 
 namespace shardscope::launch {
 
+/// What a user wants to become of a run.
+struct ProposedChange
+{
+    const config::RunConfiguration &next;
+    const config::RunConfiguration &accepted;  ///< what it is made on top of
+    std::optional<int64_t> peakAllocatedBytes; ///< measured, of the rank that holds most
+    bool force = false;                        ///< whatever memory it is predicted to take
+};
+
 /// Whether a changed configuration can run, and with nothing left to derive; a message where it can't.
-using Admit = std::function<Result<config::RunConfiguration>(const config::RunConfiguration &)>;
+using Admit = std::function<Result<config::RunConfiguration>(const ProposedChange &)>;
 
 /// The configuration of an attempt as `set` changes it. Each change is made on top of the one accepted before, which
 /// need not be in force yet: changes come into force one after the other.
@@ -28,7 +37,9 @@ public:
     LiveSettings(config::RunConfiguration start, Admit admit);
 
     /// The change that the ranks are to be told; nothing where it is so already. An error means that nothing happened.
-    Result<std::optional<control::ConfigurationChange>> set(const config::LiveRequest &request);
+    /// peakAllocatedBytes: measured, of the rank that holds most.
+    Result<std::optional<control::ConfigurationChange>> set(const config::LiveRequest &request,
+                                                            std::optional<int64_t> peakAllocatedBytes = {});
     /// Back to before the last change. An error where there is none.
     Result<std::optional<control::ConfigurationChange>> undo();
 

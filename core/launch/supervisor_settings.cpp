@@ -35,7 +35,8 @@ void Supervisor::configure(qint64 client, const control::Request &request)
     };
     if (m_commands.stopping())
         return refuse("The run is stopping.", true);
-    const auto change = request.kind == RequestKind::Undo ? m_settings.undo() : m_settings.set(request.live);
+    const auto change = request.kind == RequestKind::Undo ? m_settings.undo()
+                                                          : m_settings.set(request.live, m_status.peakAllocatedBytes);
     if (!change)
         return refuse(change.error().text, true);
     if (!*change)

@@ -12,8 +12,8 @@ namespace shardscope::plan {
 
 LedgerOptions LedgerOptions::from(const config::RunConfiguration &configuration)
 {
-    return {configuration.precision.compute, configuration.optimizer.kind, configuration.optimizer.momentum,
-            configuration.train.accumulation};
+    return {configuration.precision.compute, configuration.precision.moments, configuration.optimizer.kind,
+            configuration.optimizer.momentum, configuration.train.accumulation};
 }
 
 static std::vector<LedgerUnit> unitsOf(const shapes::ModelPlan &plan)
@@ -58,8 +58,8 @@ static void addStates(MemoryLedger &ledger, const LedgerBucket &bucket, const Le
     if (bucket.plan->frozen)
         return;
     const bool isAdam = options.optimizer == OptimizerKind::AdamW;
-    const int64_t moments = isAdam ? 8 : options.momentum != 0 ? 4 : 0;
-    add(ledger, ledger.atRest.optimizer, settings.offloadOptimizer, bucket.held * moments);
+    const int64_t moments = isAdam ? 2 : options.momentum != 0 ? 1 : 0;
+    add(ledger, ledger.atRest.optimizer, settings.offloadOptimizer, bucket.held * moments * bytesOf(options.moments));
     if (settings.offloadGradients != OffloadPlace::None)
         ledger.hostBytes += bucket.held * 4;
 }

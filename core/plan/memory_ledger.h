@@ -4,7 +4,7 @@
 // the compute dtype and U elements of a unit, all of them padded:
 //
 //     parameters   4P/g masters, cQ/g frozen; cP more where a copy in another dtype stays whole (`none`)
-//     optimizer    8P/g AdamW, 4P/g SGD with momentum
+//     optimizer    8P/g AdamW, 4P/g SGD with momentum; in bf16 half of it
 //     gathered     in a step: d slots of cU, d by the depth of prefetching (`full`, `hybrid`); cP and cQ (`grad_op`)
 //     gradients    in a step: 4P/g, grown unit by unit in backward, and 4U for each gradient before its reduction
 #pragma once
@@ -19,6 +19,7 @@ namespace shardscope::plan {
 struct LedgerOptions
 {
     Precision compute = Precision::Fp32;
+    Precision moments = Precision::Fp32;
     OptimizerKind optimizer = OptimizerKind::AdamW;
     double momentum = 0;      ///< of SGD; 0: no moment
     int64_t microBatches = 1; ///< of a step

@@ -17,8 +17,9 @@ static std::string whatOf(const model::NumberFinding &first)
 
 std::string BrokenStep::nameText() const
 {
-    return fmt::format("The {} of step {} is {}", inLoss ? "loss" : "gradient", number,
-                       state == StepState::Nan ? "NaN" : "infinite");
+    return fmt::format("The {} of step {} is {}{}", inLoss ? "loss" : "gradient", number,
+                       state == StepState::Nan ? "NaN" : "infinite",
+                       isAtFloor ? " at a loss scale of 1, which is as low as it gets" : "");
 }
 
 std::string describe(const BrokenStep &step)

@@ -16,6 +16,7 @@ struct BrokenStep
     int64_t number = 0;
     StepState state = StepState::Nan; ///< nan or inf
     bool inLoss = false;              ///< else in the gradient alone
+    bool isAtFloor = false;           ///< fp16's loss scale is 1: no lower one can help
     int64_t microBatches = 1;
     std::optional<model::NumberFinding> first; ///< none: all was finite when it ran again
     std::string unit;                          ///< the finding's

@@ -45,16 +45,18 @@ Result<> Trainer::endBroken(const OpenStep &step)
     if (onNan == OnNan::Off) {
         const std::string text = broken.nameText();
         m_job.observer.event(EventKind::Nan, text, detailJson(broken, false), step.number);
-        return fail("{}, and train.on_nan=off let it into the weights: they are of no more use. Resume from the last "
-                    "checkpoint with {}.",
-                    text, kRemedy);
+        return fail(
+            "{}. Under train.on_nan=off its update may have been made, so nothing is kept. Resume from the last "
+            "checkpoint with {}.",
+            text, kRemedy);
     }
     engine::Engine &engine = m_job.decoder.engine();
     engine.dropGradients();
     broken.first = findFirst(step.number);
     if (broken.first)
         broken.unit = engine.unitInfos()[static_cast<size_t>(broken.first->unit)].name;
-    const bool skips = onNan == OnNan::Skip && !broken.isOfWeights();
+    broken.isAtFloor = step.scalars.host().isAtFloor();
+    const bool skips = onNan == OnNan::Skip && !broken.isOfWeights() && !broken.isAtFloor;
     const std::string text = describe(broken);
     m_job.observer.event(EventKind::Nan, text, detailJson(broken, skips), step.number);
     if (broken.isOfWeights())
@@ -65,7 +67,9 @@ Result<> Trainer::endBroken(const OpenStep &step)
                 control::WarningMessage{fmt::format("{}. The step was left out; the training goes on.", text)});
         return {};
     }
-    return fail("{}. {} Resume with {}, or with train.on_nan=skip.", text, keepLastGood(step.number - 1), kRemedy);
+    const std::string kept = keepLastGood(step.number - 1);
+    return fail("{}. {} Resume with {}, or with {}.", text, kept, kRemedy,
+                broken.isAtFloor ? "precision.compute=bf16" : "train.on_nan=skip");
 }
 
 /// Writes the checkpoint of the state after `step`, which is the one at hand; returns what became of it, as a sentence.

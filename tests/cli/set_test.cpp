@@ -129,3 +129,24 @@ TEST_F(Set, rulesAreRecordedAndHelped)
     EXPECT_THAT(cli.run({"set", "--help"}).out,
                 AllOf(HasSubstr("optimizer.clip_norm"), testing::Not(HasSubstr("train.steps"))));
 }
+
+TEST_F(Set, whatIsPredictedNotToFitIsRefusedUnlessForced)
+{
+    // Activations of terabytes, which ranks without a model need not have.
+    {
+        std::ofstream text(cli.data());
+        for (int line = 0; line < 100'000; ++line)
+            text << "the quick brown fox jumps over the lazy dog\n";
+    }
+    test::Program program = startEndless({"--preset", "6b7", "--set", "train.sequence_length=2048", "--set",
+                                          "train.micro_batch=1000", "--set", "memory.recompute=block"});
+    const std::string refused = refusal({"memory.recompute=off"});
+    EXPECT_THAT(refused, AllOf(HasSubstr("The predicted peak of a rank is "), HasSubstr("are free"),
+                               HasSubstr("memory.recompute=block ("), HasSubstr("--force")));
+    EXPECT_EQ(cli.run({"set", "a", "optimizer.clip_norm=2"}).exitCode, 0) << "what needs no more";
+    const test::Finished forced = cli.run({"set", "a", "memory.recompute=off", "--force"});
+    EXPECT_EQ(forced.exitCode, 0) << forced.errors;
+    EXPECT_THAT(forced.out, HasSubstr("memory.recompute: block → off"));
+    EXPECT_EQ(cli.run({"stop", "a"}).exitCode, 0);
+    EXPECT_THAT(program.wait().errors + program.outputSoFar(), HasSubstr("predicted to need more than"));
+}

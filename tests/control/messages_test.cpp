@@ -68,6 +68,14 @@ TEST(Commands, changesComeBackFromTheirLines)
 
 TEST(Protocol, requestsComeBackFromTheirLines)
 {
+    for (const bool force : {false, true}) {
+        const Request set{3, RequestKind::Set, {{"parallel.strategy=none"}, {"block.*:strategy=full"}, force}};
+        const auto read = requestFromLine(toLine(set));
+        ASSERT_TRUE(read);
+        EXPECT_EQ(read->live.assignments, set.live.assignments);
+        EXPECT_EQ(read->live.rules, set.live.rules);
+        EXPECT_EQ(read->live.force, force);
+    }
     const auto request = requestFromLine(toLine(Request{7, RequestKind::StopNow}));
     ASSERT_TRUE(request);
     EXPECT_EQ(request->id, 7);

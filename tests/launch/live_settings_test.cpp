@@ -16,11 +16,11 @@ using testing::HasSubstr;
 
 namespace {
 
-Result<RunConfiguration> admitNoHybrid(const RunConfiguration &configuration)
+Result<RunConfiguration> admitNoHybrid(const ProposedChange &change)
 {
-    if (configuration.parallel.strategy == Strategy::Hybrid)
+    if (change.next.parallel.strategy == Strategy::Hybrid)
         return fail("No hybrid here.");
-    return configuration;
+    return change.next;
 }
 
 } // namespace
@@ -51,6 +51,22 @@ TEST(LiveSettings, whatIsSoAlreadyIsNoChange)
     ASSERT_TRUE(same);
     EXPECT_FALSE(*same);
     EXPECT_TRUE(settings.describe()["undo"].is_null());
+}
+
+TEST(LiveSettings, isJudgedByWhatIsAcceptedAndMeasured)
+{
+    const Admit noRoom = [](const ProposedChange &change) -> Result<RunConfiguration> {
+        EXPECT_EQ(change.accepted.parallel.strategy, Strategy::Full);
+        EXPECT_EQ(change.peakAllocatedBytes, 123);
+        if (change.force)
+            return change.next;
+        return fail("No room.");
+    };
+    LiveSettings settings({}, noRoom);
+    EXPECT_EQ(settings.set({{"parallel.strategy=none"}, {}}, 123).error().text, "No room.");
+    EXPECT_EQ(settings.accepted().parallel.strategy, Strategy::Full);
+    EXPECT_TRUE(settings.set({{"parallel.strategy=none"}, {}, true}, 123));
+    EXPECT_EQ(settings.accepted().parallel.strategy, Strategy::None);
 }
 
 TEST(LiveSettings, whatCannotBeLeavesAllAsItWas)

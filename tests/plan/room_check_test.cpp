@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a change of a running job fits in its memory. (The ledger itself is compared with an engine in
+// tests/model/ledger_test.cpp.)
+#include "core/plan/room_check.h"
+
+#include "core/config/registry.h"
+#include "core/shapes/activations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardscope {
+
+using config::RunConfiguration;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+static constexpr int64_t kGib = int64_t{1} << 30;
+
+class RoomCheck : public testing::Test
+{
+protected:
+    RoomCheck()
+    {
+        now.precision.compute = Precision::Bf16;
+        now.parallel.ranks = 4;
+        now.train.microBatch = 2;
+        now.train.accumulation = 1;
+        now.train.sequenceLength = 1024;
+        modelPlan = shapes::planOf(shapes::unitsOf(shape), now, now.parallel.ranks).value();
+    }
+    RunConfiguration with(const std::string &key, const std::string &value) const
+    {
+        RunConfiguration next = now;
+        EXPECT_TRUE(config::setKey(next, key, value));
+        return next;
+    }
+    int64_t bytesOf(const RunConfiguration &configuration) const
+    {
+        return plan::forecastOf(shapes::replanned(modelPlan, configuration).value(), shape, configuration).total();
+    }
+    std::string refusal(const RunConfiguration &next, int64_t freeBytes) const
+    {
+        const plan::Room room{.peakBytes = bytesOf(now) + kGib, .freeBytes = freeBytes, .device = device};
+        const auto checked = plan::checkRoom(modelPlan, shape, now, next, room);
+        return checked ? "" : checked.error().text;
+    }
+    const shapes::ModelShape shape = shapes::presetShape("1b3").value();
+    RunConfiguration now;
+    shapes::ModelPlan modelPlan;
+    DeviceKind device = DeviceKind::Cuda;
+};
+
+TEST_F(RoomCheck, refusesJustWhatIsMoreThanThereIs)
+{
+    const RunConfiguration next = with("parallel.strategy", "none");
+    const int64_t more = bytesOf(next) - bytesOf(now);
+    EXPECT_GT(more, 10 * kGib);
+    EXPECT_EQ(refusal(next, more), "");
+    EXPECT_THAT(refusal(next, more - 1), AllOf(HasSubstr("predicted peak"), HasSubstr("free"), HasSubstr("--force")));
+    EXPECT_EQ(refusal(now, 0), "") << "what changes nothing";
+    EXPECT_EQ(refusal(with("memory.recompute", "block"), 0), "") << "what needs less";
+}
+
+TEST_F(RoomCheck, namesKeysThatWouldMakeItFit)
+{
+    now.memory.recompute = Recompute::Block;
+    RunConfiguration next = with("memory.recompute", "off");
+    const std::string text = refusal(next, kGib);
+    EXPECT_THAT(text, AllOf(HasSubstr("memory.recompute=block ("), HasSubstr("offload.optimizer=cpu (")));
+    EXPECT_THAT(text, Not(HasSubstr("parallel.strategy=grad_op (")));
+    device = DeviceKind::Cpu;
+    EXPECT_THAT(refusal(next, kGib), AllOf(HasSubstr("offload.optimizer=nvme ("), Not(HasSubstr("=cpu"))));
+    EXPECT_THAT(refusal(with("parallel.strategy", "none"), 0), HasSubstr("parallel.strategy=full ("));
+}
+
+TEST_F(RoomCheck, knowsTheHostsMemory)
+{
+    const RunConfiguration next = with("offload.optimizer", "cpu");
+    plan::Room room{.peakBytes = bytesOf(now), .freeBytes = 0, .device = device};
+    EXPECT_TRUE(plan::checkRoom(modelPlan, shape, now, next, room)) << "the host's is not known";
+    room.freeHostBytes = kGib;
+    const auto checked = plan::checkRoom(modelPlan, shape, now, next, room);
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().text, HasSubstr("of the host's memory"));
+}
+
+TEST_F(RoomCheck, aForecastIsStatesAndActivations)
+{
+    const int64_t parameters = shapes::parameterCount(shape);
+    const auto forecast = plan::forecastOf(modelPlan, shape, now);
+    EXPECT_NEAR(static_cast<double>(forecast.states.parameters), static_cast<double>(parameters), 1e6); // 4P / 4
+    EXPECT_NEAR(static_cast<double>(forecast.states.optimizer), 2.0 * static_cast<double>(parameters), 1e6);
+    const auto ofToken = shapes::blockActivationsPerToken(shape, Precision::Bf16, Recompute::Off);
+    EXPECT_EQ(forecast.activations, shape.layers * 2 * 1024 * ofToken.bytes());
+    const RunConfiguration recomputed = with("memory.recompute", "block");
+    const auto less = plan::forecastOf(shapes::replanned(modelPlan, recomputed).value(), shape, recomputed);
+    EXPECT_LT(less.activations, forecast.activations / 5);
+}
+
+TEST_F(RoomCheck, warnsBeforeARunThatNeedsMoreThanThereIs)
+{
+    const auto forecast = plan::forecastOf(modelPlan, shape, now);
+    EXPECT_EQ(plan::warningOfNeed(forecast, forecast.total()), "");
+    EXPECT_THAT(plan::warningOfNeed(forecast, forecast.total() - 1), HasSubstr("predicted to need more than"));
+}
+
+} // namespace shardscope
