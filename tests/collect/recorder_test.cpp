@@ -127,7 +127,7 @@ TEST_F(RecorderTest, DescribesTheProcess)
     ASSERT_TRUE(recorder) << recorder.error().text;
     (*recorder)->onUnits(twoUnits());
     EXPECT_EQ((*recorder)->onCommunicator({.uid = "abc", .backend = "gloo", .rankInIt = 1, .members = {0, 1}}), 0);
-    (*recorder)->event(EventKind::Checkpoint, "written", R"({"path":"x"})");
+    (*recorder)->event(EventKind::Checkpoint, "written", R"({"path":"x"})", {});
     ASSERT_TRUE((*recorder)->close(3));
 
     Database database = read();

@@ -495,7 +495,7 @@ TEST_F(SupervisorTest, aSetWhilePausedIsInForceAtTheNextStep)
 
 TEST_F(SupervisorTest, aSetThatCannotBeIsRefusedBeforeAnyRankHearsOfIt)
 {
-    plan.admit = [](const config::RunConfiguration &) -> Result<config::RunConfiguration> { return fail("Not here."); };
+    plan.admit = [](const launch::ProposedChange &) -> Result<config::RunConfiguration> { return fail("Not here."); };
     start("", 1'000'000, 2);
     waitForStep(1);
     for (const auto &[assignment, why] :
