@@ -138,7 +138,7 @@ TEST_F(Set, whatIsPredictedNotToFitIsRefusedUnlessForced)
         for (int line = 0; line < 100'000; ++line)
             text << "the quick brown fox jumps over the lazy dog\n";
     }
-    test::Program program = startEndless({"--preset", "6b7", "--set", "train.sequence_length=2048", "--set",
+    test::Program program = startEndless({"--set", "model.preset=6b7", "--set", "train.sequence_length=2048", "--set",
                                           "train.micro_batch=1000", "--set", "memory.recompute=block"});
     const std::string refused = refusal({"memory.recompute=off"});
     EXPECT_THAT(refused, AllOf(HasSubstr("The predicted peak of a rank is "), HasSubstr("are free"),

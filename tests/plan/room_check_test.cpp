@@ -66,12 +66,14 @@ TEST_F(RoomCheck, refusesJustWhatIsMoreThanThereIs)
 TEST_F(RoomCheck, namesKeysThatWouldMakeItFit)
 {
     now.memory.recompute = Recompute::Block;
-    RunConfiguration next = with("memory.recompute", "off");
-    const std::string text = refusal(next, kGib);
-    EXPECT_THAT(text, AllOf(HasSubstr("memory.recompute=block ("), HasSubstr("offload.optimizer=cpu (")));
-    EXPECT_THAT(text, Not(HasSubstr("parallel.strategy=grad_op (")));
+    const RunConfiguration next = with("memory.recompute", "off");
+    const int64_t tooLittle = bytesOf(next) - bytesOf(now) - 1;
+    ASSERT_GT(tooLittle, 0);
+    EXPECT_THAT(refusal(next, tooLittle),
+                AllOf(HasSubstr("memory.recompute=block ("), HasSubstr("offload.optimizer=cpu ("),
+                      Not(HasSubstr("parallel.strategy=grad_op ("))));
     device = DeviceKind::Cpu;
-    EXPECT_THAT(refusal(next, kGib), AllOf(HasSubstr("offload.optimizer=nvme ("), Not(HasSubstr("=cpu"))));
+    EXPECT_THAT(refusal(next, tooLittle), AllOf(HasSubstr("offload.optimizer=nvme ("), Not(HasSubstr("=cpu"))));
     EXPECT_THAT(refusal(with("parallel.strategy", "none"), 0), HasSubstr("parallel.strategy=full ("));
 }
 

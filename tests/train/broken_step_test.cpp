@@ -4,6 +4,7 @@
 #include "tests/train/training_job.h"
 
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -71,9 +72,10 @@ TEST_P(BrokenStep, inForwardStopsWithACheckpointOfTheStepBefore)
     const JobOutcome outcome = job.run(options);
     expectStopped(outcome, "appeared first in forward, block.1, ffn.gate_up (rank 0)");
     EXPECT_NE(outcome.steps.back().result.state, StepState::Ok);
-    ASSERT_EQ(outcome.events.back().kind, EventKind::Nan);
-    EXPECT_EQ(outcome.events.back().step, 4);
-    const auto detail = nlohmann::json::parse(outcome.events.back().detailJson);
+    const auto event = std::ranges::find(outcome.events, EventKind::Nan, &JobEvent::kind);
+    ASSERT_NE(event, outcome.events.end());
+    EXPECT_EQ(event->step, 4);
+    const auto detail = nlohmann::json::parse(event->detailJson);
     EXPECT_EQ(detail["step"], 4);
     EXPECT_EQ(detail["rank"], 0);
     EXPECT_EQ(detail["unit"], "block.1");
