@@ -22,7 +22,8 @@ TEST(Names, areAsManyAsTheValuesAndReadBack)
     expectRoundTrip(ReduceEvery::Step);
     expectRoundTrip(Recompute::Selective);
     expectRoundTrip(OffloadPlace::Nvme);
-    expectRoundTrip(Precision::Bf16);
+    expectRoundTrip(Precision::Fp16);
+    expectRoundTrip(OnNan::Off);
     expectRoundTrip(MemoryCategory::Other);
     expectRoundTrip(SpanCategory::Idle);
     expectRoundTrip(Phase::Validate);
