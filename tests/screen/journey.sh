@@ -96,7 +96,7 @@ take_lanes() { import -silent -window root -crop "$((860 * scale))x$((540 * scal
 same_picture() { [ "$(compare -metric AE "$1" "$2" null: 2>&1)" = 0 ]; }
 # take_settled FILE: the lanes, once two pictures in a row are the same
 take_settled() {
-  lanes_settled() { take_lanes "$1.next" && mv "$1.next" "$work/settling.png" && sleep 0.5 && take_lanes "$1" && same_picture "$1" "$work/settling.png"; }
+  lanes_settled() { take_lanes "$work/settling.png" && sleep 0.5 && take_lanes "$1" && same_picture "$1" "$work/settling.png"; }
   until_true 60 "lanes that do not move" lanes_settled "$1"
 }
 # differs FILE: the lanes are another picture than that
