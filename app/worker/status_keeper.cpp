@@ -89,14 +89,14 @@ void StatusKeeper::stepDone(const train::StepReport &report)
     take(report.figures);
 }
 
-void StatusKeeper::figures(const train::StepFigures &figures)
+void StatusKeeper::figures(const control::StepFigures &figures)
 {
     const std::lock_guard lock(m_mutex);
     take(figures);
 }
 
 /// With m_mutex held.
-void StatusKeeper::take(const train::StepFigures &figures)
+void StatusKeeper::take(const control::StepFigures &figures)
 {
     if (figures.peakAllocatedBytes)
         m_status.peakAllocatedBytes = figures.peakAllocatedBytes;

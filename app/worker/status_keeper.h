@@ -26,14 +26,14 @@ public:
     void running(int64_t stepsDone);
     void stepDone(const train::StepReport &report);
     /// Figures that came after their step. What they do not know stays as it is.
-    void figures(const train::StepFigures &figures);
+    void figures(const control::StepFigures &figures);
     void checkpointWritten(int64_t step);
     void lostRecording(const std::string &why);
     void finish(RunState state, std::optional<run::RunFailure> failure = std::nullopt);
 
 private:
     void keep();
-    void take(const train::StepFigures &figures);
+    void take(const control::StepFigures &figures);
     void write();
 
     run::RunFolder m_folder;

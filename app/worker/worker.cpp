@@ -48,7 +48,7 @@ private:
     void report(const control::RankMessage &message);
     void lostRecording(const std::string &text);
     void logStep(const train::StepReport &report);
-    train::StepFigures newestFigures(int64_t step) const;
+    control::StepFigures newestFigures(int64_t step) const;
     tl::expected<int, Failure> end(const tl::expected<int, Failure> &outcome);
 
     const Arguments &m_arguments;
@@ -211,10 +211,10 @@ void RankRun::logStep(const train::StepReport &report)
 }
 
 /// The newest figures that the recorder has of this step or one before: with a device they come about a second late.
-train::StepFigures RankRun::newestFigures(int64_t step) const
+control::StepFigures RankRun::newestFigures(int64_t step) const
 {
     static constexpr int64_t kRemembered = 64; // steps that the recorder answers for
-    train::StepFigures newest;
+    control::StepFigures newest;
     for (int64_t known = step; known > 0 && known > step - kRemembered && !newest.ofNs; --known) {
         const collect::StepFigures figures = m_recorder->figuresOf(known);
         if (!newest.peakAllocatedBytes)
@@ -284,12 +284,11 @@ tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcom
             lostRecording(closed.error().text);
         }
         // With a device the figures of the last steps come about a second late: now they are all there.
-        const train::StepFigures figures = newestFigures(m_lastStep);
+        const control::StepFigures figures = newestFigures(m_lastStep);
         if (m_keeper)
             m_keeper->figures(figures);
         if (outcome)
-            m_channel.send(
-                control::FiguresMessage{figures.peakAllocatedBytes, figures.exposedCommunicationNs, figures.ofNs});
+            m_channel.send(figures);
     }
     if (m_keeper && outcome) {
         m_keeper->finish(RunState::Done);

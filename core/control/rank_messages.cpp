@@ -34,29 +34,28 @@ static json toJson(const ReadyMessage &m)
     return {{"type", "ready"}, {"pid", m.pid}, {"first_step", m.firstStep}, {"steps", m.steps}, {"device", m.device}};
 }
 
-static json toJson(const StepMessage &m)
-{
-    return {{"type", "step"},
-            {"step", m.step},
-            {"steps", m.steps},
-            {"loss", orNull(m.loss)},
-            {"validation_loss", orNull(m.validationLoss)},
-            {"tokens", m.tokens},
-            {"step_ns", m.stepNs},
-            {"peak_allocated_bytes", orNull(m.peakAllocatedBytes)},
-            {"exposed_communication_ns", orNull(m.exposedCommunicationNs)},
-            {"wall_ns", m.wallNs},
-            {"figures_of_ns", orNull(m.figuresOfNs)},
-            {"state", toText(m.state)},
-            {"loss_scale", orNull(m.lossScale)}};
-}
-
-static json toJson(const FiguresMessage &m)
+static json toJson(const StepFigures &m)
 {
     return {{"type", "figures"},
             {"peak_allocated_bytes", orNull(m.peakAllocatedBytes)},
             {"exposed_communication_ns", orNull(m.exposedCommunicationNs)},
-            {"of_ns", orNull(m.ofNs)}};
+            {"figures_of_ns", orNull(m.ofNs)}};
+}
+
+static json toJson(const StepMessage &m)
+{
+    json object = toJson(m.figures);
+    object.update({{"type", "step"},
+                   {"step", m.step},
+                   {"steps", m.steps},
+                   {"loss", orNull(m.loss)},
+                   {"validation_loss", orNull(m.validationLoss)},
+                   {"tokens", m.tokens},
+                   {"step_ns", m.stepNs},
+                   {"wall_ns", m.wallNs},
+                   {"state", toText(m.state)},
+                   {"loss_scale", orNull(m.lossScale)}});
+    return object;
 }
 
 static json toJson(const PausedMessage &m)
@@ -121,6 +120,15 @@ std::string toLine(const ConfigurationChange &change)
                  {"changed", change.changedJson}});
 }
 
+static StepFigures figuresFromJson(const json &object)
+{
+    StepFigures m;
+    take(object, "peak_allocated_bytes", m.peakAllocatedBytes);
+    take(object, "exposed_communication_ns", m.exposedCommunicationNs);
+    take(object, "figures_of_ns", m.ofNs);
+    return m;
+}
+
 static StepMessage stepFromJson(const json &object)
 {
     StepMessage m;
@@ -130,10 +138,8 @@ static StepMessage stepFromJson(const json &object)
     take(object, "validation_loss", m.validationLoss);
     take(object, "tokens", m.tokens);
     take(object, "step_ns", m.stepNs);
-    take(object, "peak_allocated_bytes", m.peakAllocatedBytes);
-    take(object, "exposed_communication_ns", m.exposedCommunicationNs);
+    m.figures = figuresFromJson(object);
     take(object, "wall_ns", m.wallNs);
-    take(object, "figures_of_ns", m.figuresOfNs);
     take(object, "loss_scale", m.lossScale);
     std::string state;
     take(object, "state", state);
@@ -166,13 +172,8 @@ Result<RankMessage> messageFromLine(std::string_view line)
         return readyFromJson(*object);
     if (type == "step")
         return stepFromJson(*object);
-    if (type == "figures") {
-        FiguresMessage m;
-        take(*object, "peak_allocated_bytes", m.peakAllocatedBytes);
-        take(*object, "exposed_communication_ns", m.exposedCommunicationNs);
-        take(*object, "of_ns", m.ofNs);
-        return m;
-    }
+    if (type == "figures")
+        return figuresFromJson(*object);
     if (type == "paused")
         return PausedMessage{step};
     if (type == "running")

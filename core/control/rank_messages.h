@@ -60,6 +60,15 @@ struct ReadyMessage
     std::string device;    ///< "cpu", "cuda:0 NVIDIA H200"
 };
 
+/// What the recorder of a rank knows of the newest step that it has measured: a device's records come about a second
+/// late. As a message of its own: of the last step, once the recording is closed.
+struct StepFigures
+{
+    std::optional<int64_t> peakAllocatedBytes;
+    std::optional<int64_t> exposedCommunicationNs;
+    std::optional<int64_t> ofNs; ///< duration of the step that they are of, which may be an earlier one
+};
+
 /// A step is over. Of this rank, except loss (of the whole global batch).
 struct StepMessage
 {
@@ -69,22 +78,10 @@ struct StepMessage
     std::optional<double> validationLoss;
     int64_t tokens = 0;
     int64_t stepNs = 0;
-    std::optional<int64_t> peakAllocatedBytes;
-    std::optional<int64_t> exposedCommunicationNs;
-    int64_t wallNs = 0; ///< CLOCK_REALTIME at its end
-    /// Duration of the step that the peak and the exposed time are of: the newest one of which they are known, which
-    /// may be an earlier one. Empty: this one.
-    std::optional<int64_t> figuresOfNs;
+    StepFigures figures; ///< of this step where they don't say of which
+    int64_t wallNs = 0;  ///< CLOCK_REALTIME at its end
     StepState state = StepState::Ok;
     std::optional<double> lossScale; ///< of fp16, in this step
-};
-
-/// The recording is closed: the last step's figures, which a device tells about a second late. Of this rank.
-struct FiguresMessage
-{
-    std::optional<int64_t> peakAllocatedBytes;
-    std::optional<int64_t> exposedCommunicationNs;
-    std::optional<int64_t> ofNs; ///< duration of the step that they are of
 };
 
 struct PausedMessage
@@ -131,7 +128,7 @@ struct FailureMessage
     int64_t wallNs = 0; ///< CLOCK_REALTIME; the earliest failure of a run is its reason
 };
 
-using RankMessage = std::variant<ReadyMessage, StepMessage, FiguresMessage, PausedMessage, RunningMessage,
+using RankMessage = std::variant<ReadyMessage, StepMessage, StepFigures, PausedMessage, RunningMessage,
                                  ConfiguredMessage, CheckpointMessage, WarningMessage, FailureMessage>;
 
 /// One line without its newline.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/cast.h"
 
+#include "core/base/bf16.h"
+
 #include <bit>
 
 namespace shardscope::engine {
@@ -14,13 +16,8 @@ namespace shardscope::engine {
 SHARDSCOPE_CLONES
 void castToBf16(uint16_t *to, const float *from, int64_t elements)
 {
-    for (int64_t i = 0; i < elements; ++i) {
-        const uint32_t bits = std::bit_cast<uint32_t>(from[i]);
-        const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
-        // A NaN whose mantissa is all in the lower half would round to infinity.
-        const bool isNan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-        to[i] = static_cast<uint16_t>(isNan ? 0x7FC0U : rounded);
-    }
+    for (int64_t i = 0; i < elements; ++i)
+        to[i] = bf16BitsOf(from[i]);
 }
 
 SHARDSCOPE_CLONES

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/communicator.h"
 
-#include "core/engine/cast.h"
 #include "core/engine/communication_lane.h"
+#include "core/engine/dtype.h"
+#include "core/engine/flat_kernels.h"
 #include "core/engine/gloo_exchange.h"
 
 #include <ATen/ATen.h>
@@ -19,37 +20,6 @@
 namespace shardscope::engine {
 
 static constexpr auto kStorePrefix = "shardscope/communicator";
-
-static std::string_view dtypeName(at::ScalarType type)
-{
-    switch (type) {
-    case at::kFloat:
-        return "fp32";
-    case at::kBFloat16:
-        return "bf16";
-    case at::kHalf:
-        return "fp16";
-    case at::kDouble:
-        return "fp64";
-    case at::kLong:
-        return "int64";
-    default:
-        return c10::toString(type);
-    }
-}
-
-/// to = from, cast where the dtypes differ.
-static void copyInto(at::Tensor to, const at::Tensor &from)
-{
-    const bool fromFp32 = to.is_cpu() && from.scalar_type() == at::kFloat && to.is_contiguous() && from.is_contiguous();
-    auto *out = static_cast<uint16_t *>(to.mutable_data_ptr());
-    if (fromFp32 && to.scalar_type() == at::kBFloat16)
-        castToBf16(out, from.const_data_ptr<float>(), to.numel());
-    else if (fromFp32 && to.scalar_type() == at::kHalf)
-        castToFp16(out, from.const_data_ptr<float>(), to.numel());
-    else
-        to.copy_(from, true);
-}
 
 static int64_t bytesOf(const at::Tensor &tensor)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions that send bf16 and add in fp32. NCCL's own would add in bf16, in an order of its choice: the parts are
 // exchanged, and each rank adds those that are its own.
-#include "core/engine/cast.h"
 #include "core/engine/communication_lane.h"
 #include "core/engine/communicator.h"
+#include "core/engine/flat_kernels.h"
 #include "core/engine/gloo_exchange.h"
 #include "core/engine/sum_parts.h"
 #include "core/model/kernels/kernels.h"
@@ -28,13 +28,6 @@ struct Communicator::Bf16Parts
     {
         return whole_G.narrow(0, group->getRank() * partElements(), partElements());
     }
-    static void round(const at::Tensor &to, const at::Tensor &from)
-    {
-        if (to.is_cuda())
-            at::Tensor(to).copy_(from);
-        else
-            castToBf16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
-    }
     static void widen(const at::Tensor &to, const at::Tensor &from)
     {
         if (to.is_cuda())
@@ -56,7 +49,7 @@ Communicator::Bf16Parts Communicator::bf16Parts(const at::Tensor &full_G, Collec
 
 void Communicator::Bf16Parts::reduceScatter(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate) const
 {
-    round(sent_G, full_G);
+    copyInto(sent_G, full_G);
     if (!full_G.is_cuda())
         return gloo::reduceScatter(*group, sent_G, slice_S, received_G, accumulate);
     c10d::AllToAllOptions options;
@@ -114,7 +107,7 @@ Pending Communicator::allReduceInBf16(const at::Tensor &tensor, CollectiveTag ta
         const Bf16Parts parts = before.group ? before : bf16Parts(tensor, tag);
         const at::Tensor own_S = parts.ownOf(tensor);
         parts.reduceScatter(tensor, own_S, false);
-        Bf16Parts::round(parts.ownOf(parts.sent_G), own_S);
+        copyInto(parts.ownOf(parts.sent_G), own_S);
         parts.allGather();
         Bf16Parts::widen(tensor, parts.sent_G);
     });

@@ -2,6 +2,8 @@
 // What an engine has: its units, their layouts and masters.
 #include "core/engine/engine.h"
 
+#include "core/engine/dtype.h"
+
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <map>
@@ -73,15 +75,7 @@ Engine::~Engine()
 
 at::ScalarType Engine::computeType() const
 {
-    switch (m_options.compute) {
-    case Precision::Bf16:
-        return at::kBFloat16;
-    case Precision::Fp16:
-        return at::kHalf;
-    case Precision::Fp32:
-        break;
-    }
-    return at::kFloat;
+    return scalarTypeOf(m_options.compute);
 }
 
 at::TensorOptions Engine::fp32() const

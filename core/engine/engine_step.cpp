@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step: what is summed over the ranks, and the update.
+#include "core/engine/dtype.h"
 #include "core/engine/engine.h"
 #include "core/engine/flat_kernels.h"
 
@@ -58,7 +59,7 @@ std::vector<double> Engine::sumOverRanks(std::span<const double> values)
 void Engine::ensureMoments()
 {
     const bool isAdam = m_options.optimizer == OptimizerKind::AdamW;
-    const at::ScalarType type = m_options.moments == Precision::Bf16 ? at::kBFloat16 : at::kFloat;
+    const at::ScalarType type = scalarTypeOf(m_options.moments);
     for (Bucket &bucket : m_buckets) {
         if (bucket.frozen)
             continue;

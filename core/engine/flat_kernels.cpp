@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/flat_kernels.h"
 
+#include "core/engine/cast.h"
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAStream.h>
@@ -16,6 +18,18 @@ static constexpr int64_t kGrain = int64_t{1} << 16;
 static void *currentStream()
 {
     return c10::cuda::getCurrentCUDAStream().stream();
+}
+
+void copyInto(const at::Tensor &to, const at::Tensor &from)
+{
+    const bool fromFp32 = to.is_cpu() && from.scalar_type() == at::kFloat && to.is_contiguous() && from.is_contiguous();
+    auto *out = static_cast<uint16_t *>(to.mutable_data_ptr());
+    if (fromFp32 && to.scalar_type() == at::kBFloat16)
+        castToBf16(out, from.const_data_ptr<float>(), to.numel());
+    else if (fromFp32 && to.scalar_type() == at::kHalf)
+        castToFp16(out, from.const_data_ptr<float>(), to.numel());
+    else
+        at::Tensor(to).copy_(from, true);
 }
 
 void addSquares(const at::Tensor &sum, const at::Tensor &values)

@@ -9,6 +9,9 @@
 
 namespace shardscope::engine {
 
+/// to = from, cast where the dtypes differ. Without a wait for a device. From fp32 on the CPU it is made by the calling
+/// thread alone: those of queues must not start a second team of OpenMP threads beside the computation's.
+void copyInto(const at::Tensor &to, const at::Tensor &from);
 /// sum (fp64 scalar) += Σ values². The same sum every time.
 void addSquares(const at::Tensor &sum, const at::Tensor &values);
 /// One AdamW update of equally long flat tensors; scale (fp32 scalar beside them, or undefined) multiplies the

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/state_update.h"
 
-#include "core/engine/cast.h"
 #include "core/engine/flat_kernels.h"
 
 #include <ATen/ATen.h>
@@ -47,16 +46,6 @@ void updateParts(const UpdateParts &parts, const ElementRange &range, const std:
         if (own.size() > 0)
             updateAlike(parts.narrow(own.begin - range.begin, own.size()), rule, alike.decays, factor);
     }
-}
-
-static void castInto(const at::Tensor &to, const at::Tensor &from)
-{
-    if (to.scalar_type() == at::kBFloat16)
-        castToBf16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
-    else if (to.scalar_type() == at::kHalf)
-        castToFp16(static_cast<uint16_t *>(to.mutable_data_ptr()), from.const_data_ptr<float>(), to.numel());
-    else
-        to.copy_(from);
 }
 
 struct StateUpdater::Streams
@@ -241,9 +230,9 @@ void StateUpdater::updateOnHost(const StateUpdate &update, Pieces &pieces, const
         updateParts(all.narrow(first, size), {begin, begin + size}, update.decay, update.rule, factor);
         const at::Tensor masters = all.master.narrow(0, first, size);
         if (update.copy.defined())
-            castInto(pieces.host[kCopy].narrow(0, first, size), masters);
+            copyInto(pieces.host[kCopy].narrow(0, first, size), masters);
         if (update.resident_S.defined())
-            castInto(update.resident_S.narrow(0, pieces.range.begin + first, size), masters);
+            copyInto(update.resident_S.narrow(0, pieces.range.begin + first, size), masters);
     });
 }
 

@@ -2,17 +2,11 @@
 #include "core/files/checkpoint_part.h"
 
 #include "core/files/checksum.h"
+#include "core/files/float_values.h"
 
 #include <algorithm>
 
 namespace shardscope::files {
-
-static TensorType typeOf(std::string_view dtype)
-{
-    if (dtype == "fp32")
-        return TensorType::F32;
-    return dtype == "bf16" ? TensorType::Bf16 : TensorType::F16;
-}
 
 static std::string nameInFile(const TensorEntry &tensor, std::string_view state, bool isWeights)
 {
@@ -28,7 +22,7 @@ static std::map<std::string_view, SafetensorsPlan> plansOf(const PartPlan &plan)
             for (size_t i = 0; i < bucket.states.size(); ++i) {
                 const StateEntry &state = bucket.states[i];
                 specs[i == 0 ? kModelFile : kOptimizerFile].push_back(
-                    {nameInFile(tensor, state.name, i == 0), typeOf(state.dtype), tensor.sizes});
+                    {nameInFile(tensor, state.name, i == 0), tensorTypeOf(state.dtype).value(), tensor.sizes});
             }
         }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/files/float_values.h"
 
+#include "core/base/bf16.h"
+
 #include <bit>
 #include <cassert>
 #include <cstring>
@@ -16,14 +18,6 @@ std::optional<TensorType> tensorTypeOf(std::string_view dtype)
     if (dtype == "fp16")
         return TensorType::F16;
     return std::nullopt;
-}
-
-static uint16_t bf16Of(float value)
-{
-    const auto bits = std::bit_cast<uint32_t>(value);
-    if ((bits & 0x7fffffffU) > 0x7f800000U)
-        return 0x7fc0U;
-    return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
 }
 
 /// IEEE 754 binary16: 1 bit of sign, 5 of exponent (bias 15), 10 of mantissa.
@@ -50,7 +44,7 @@ void toFloats(TensorType type, std::span<const std::byte> stored, std::span<floa
     for (size_t i = 0; i < values.size(); ++i) {
         uint16_t bits = 0;
         std::memcpy(&bits, stored.data() + 2 * i, sizeof bits);
-        values[i] = type == TensorType::Bf16 ? std::bit_cast<float>(uint32_t{bits} << 16U) : floatOfHalf(bits);
+        values[i] = type == TensorType::Bf16 ? floatOfBf16(bits) : floatOfHalf(bits);
     }
 }
 
@@ -62,7 +56,7 @@ void fromFloats(TensorType type, std::span<const float> values, std::span<std::b
         return;
     }
     for (size_t i = 0; i < values.size(); ++i) {
-        const uint16_t bits = bf16Of(values[i]);
+        const uint16_t bits = bf16BitsOf(values[i]);
         std::memcpy(stored.data() + 2 * i, &bits, sizeof bits);
     }
 }

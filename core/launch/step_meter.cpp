@@ -30,12 +30,12 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
 {
     int64_t tokens = 0;
     int64_t slowestNs = 0;
-    std::vector<control::FiguresMessage> figures;
+    std::vector<control::StepFigures> figures;
     for (const auto &report : reports) {
         tokens += report->tokens;
         slowestNs = std::max(slowestNs, report->stepNs);
-        figures.push_back(
-            {report->peakAllocatedBytes, report->exposedCommunicationNs, report->figuresOfNs.value_or(report->stepNs)});
+        figures.push_back(report->figures);
+        figures.back().ofNs = report->figures.ofNs.value_or(report->stepNs);
     }
     const control::StepMessage &first = *reports.front();
     status.step = first.step;
@@ -54,25 +54,25 @@ void StepMeter::fill(const Reports &reports, run::RunStatus &status)
     fill(figures, status);
 }
 
-void StepMeter::addLast(int rank, const control::FiguresMessage &message, run::RunStatus &status)
+void StepMeter::addLast(int rank, const control::StepFigures &last, run::RunStatus &status)
 {
-    m_last[rank] = message;
+    m_last[rank] = last;
     if (m_last.size() != m_ranks)
         return;
-    std::vector<control::FiguresMessage> figures;
+    std::vector<control::StepFigures> figures;
     for (const auto &[each, known] : m_last)
         figures.push_back(known);
     fill(figures, status);
 }
 
-void StepMeter::fill(const std::vector<control::FiguresMessage> &figures, run::RunStatus &status)
+void StepMeter::fill(const std::vector<control::StepFigures> &figures, run::RunStatus &status)
 {
     int64_t allNs = 0;
     int64_t exposedNs = 0;
     bool exposedMeasured = true;
     status.peakAllocatedBytes.reset();
     status.exposedCommunicationShare.reset();
-    for (const control::FiguresMessage &each : figures) {
+    for (const control::StepFigures &each : figures) {
         if (each.peakAllocatedBytes)
             status.peakAllocatedBytes = std::max(status.peakAllocatedBytes.value_or(0), *each.peakAllocatedBytes);
         allNs += each.ofNs.value_or(0);

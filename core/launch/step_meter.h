@@ -23,17 +23,16 @@ public:
 
     /// Takes the figures that a rank knows once its recording is closed, and puts them in `status` where all ranks' are
     /// there.
-    void addLast(int rank, const control::FiguresMessage &message, run::RunStatus &status);
+    void addLast(int rank, const control::StepFigures &last, run::RunStatus &status);
 
 private:
     using Reports = std::vector<std::optional<control::StepMessage>>;
     static void fill(const Reports &reports, run::RunStatus &status);
-
-    static void fill(const std::vector<control::FiguresMessage> &figures, run::RunStatus &status);
+    static void fill(const std::vector<control::StepFigures> &figures, run::RunStatus &status);
 
     size_t m_ranks;
-    std::map<int64_t, Reports> m_open;             ///< steps that some ranks have reported
-    std::map<int, control::FiguresMessage> m_last; ///< by rank
+    std::map<int64_t, Reports> m_open;          ///< steps that some ranks have reported
+    std::map<int, control::StepFigures> m_last; ///< by rank
 };
 
 } // namespace shardscope::launch

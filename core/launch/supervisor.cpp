@@ -165,7 +165,7 @@ void Supervisor::on(int rank, const control::ReadyMessage &message)
 void Supervisor::on(int rank, const control::StepMessage &message)
 {
     m_status.ranks[rank].step = message.step;
-    m_status.ranks[rank].peakAllocatedBytes = message.peakAllocatedBytes;
+    m_status.ranks[rank].peakAllocatedBytes = message.figures.peakAllocatedBytes;
     if (!m_meter.add(rank, message, m_status))
         return;
     m_hangWatch.moved(monotonicNs());
@@ -174,11 +174,11 @@ void Supervisor::on(int rank, const control::StepMessage &message)
         m_server.publish({"step", json::parse(run::toJson(m_status))});
 }
 
-void Supervisor::on(int rank, const control::FiguresMessage &message)
+void Supervisor::on(int rank, const control::StepFigures &figures)
 {
-    if (message.peakAllocatedBytes)
-        m_status.ranks[rank].peakAllocatedBytes = message.peakAllocatedBytes;
-    m_meter.addLast(rank, message, m_status);
+    if (figures.peakAllocatedBytes)
+        m_status.ranks[rank].peakAllocatedBytes = figures.peakAllocatedBytes;
+    m_meter.addLast(rank, figures, m_status);
 }
 
 void Supervisor::on(int rank, const control::PausedMessage &message)

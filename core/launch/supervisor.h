@@ -72,7 +72,7 @@ private:
     void onArrived(int rank, const control::RankMessage &message);
     void on(int rank, const control::ReadyMessage &message);
     void on(int rank, const control::StepMessage &message);
-    void on(int rank, const control::FiguresMessage &message);
+    void on(int rank, const control::StepFigures &figures);
     void on(int rank, const control::PausedMessage &message);
     void on(int rank, const control::RunningMessage &message);
     void on(int rank, const control::ConfiguredMessage &message);

@@ -14,18 +14,11 @@ using config::RunConfiguration;
 namespace {
 
 /// One configuration of the job, as far as its rules fit it.
-struct Prediction
-{
-    StepForecast forecast;
-    int64_t hostBytes = 0;
-};
-
-Result<Prediction> predict(const shapes::ModelPlan &plan, const shapes::ModelShape &shape,
-                           const RunConfiguration &configuration)
+Result<StepForecast> predict(const shapes::ModelPlan &plan, const shapes::ModelShape &shape,
+                             const RunConfiguration &configuration)
 {
     return shapes::replanned(plan, configuration).map([&](const shapes::ModelPlan &replanned) {
-        return Prediction{forecastOf(replanned, shape, configuration),
-                          ledgerOf(replanned, LedgerOptions::from(configuration)).hostBytes};
+        return forecastOf(replanned, shape, configuration);
     });
 }
 
@@ -47,7 +40,7 @@ std::vector<std::pair<std::string_view, std::string_view>> savings(DeviceKind de
 }
 
 /// "memory.recompute=block (9.1 GiB)", for what fits.
-std::string remedies(const shapes::ModelPlan &plan, const shapes::ModelShape &shape, const Prediction &now,
+std::string remedies(const shapes::ModelPlan &plan, const shapes::ModelShape &shape, const StepForecast &now,
                      const RunConfiguration &next, const Room &room, int64_t limitBytes)
 {
     std::vector<std::string> texts;
@@ -58,7 +51,7 @@ std::string remedies(const shapes::ModelPlan &plan, const shapes::ModelShape &sh
         const auto predicted = predict(plan, shape, changed);
         if (!predicted)
             continue;
-        const int64_t peak = predictedPeak(now.forecast, predicted->forecast, room.peakBytes);
+        const int64_t peak = predictedPeak(now, *predicted, room.peakBytes);
         if (peak <= limitBytes)
             texts.push_back(fmt::format("{}={} ({})", key, value, formatBytes(peak)));
     }
@@ -100,7 +93,7 @@ Result<> checkRoom(const shapes::ModelPlan &plan, const shapes::ModelShape &shap
     const auto after = predict(plan, shape, next);
     if (!before || !after) // whether its rules fit is not asked here
         return {};
-    const int64_t peak = predictedPeak(before->forecast, after->forecast, room.peakBytes);
+    const int64_t peak = predictedPeak(*before, *after, room.peakBytes);
     const int64_t moreOnHost = after->hostBytes - before->hostBytes;
     if (room.freeHostBytes && moreOnHost > *room.freeHostBytes)
         return fail("This needs {} more of the host's memory a rank, and {} are free for each. --force sets it all "
@@ -114,9 +107,8 @@ Result<> checkRoom(const shapes::ModelPlan &plan, const shapes::ModelShape &shap
     return fail(
         "The predicted peak of a rank is {} ({}, the rest as measured {}), and it can have {}: {} that it holds "
         "at its peak now, and {} that are free. {} --force sets it all the same.",
-        formatBytes(peak), categories(after->forecast),
-        formatBytes(std::max<int64_t>(0, peak - after->forecast.total())), formatBytes(limitBytes),
-        formatBytes(room.peakBytes), formatBytes(*room.freeBytes),
+        formatBytes(peak), categories(*after), formatBytes(std::max<int64_t>(0, peak - after->total())),
+        formatBytes(limitBytes), formatBytes(room.peakBytes), formatBytes(*room.freeBytes),
         remedies(plan, shape, *before, next, room, limitBytes));
 }
 

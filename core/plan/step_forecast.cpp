@@ -21,9 +21,9 @@ StepForecast forecastOf(const shapes::ModelPlan &plan, const shapes::ModelShape 
         ofAll += tokens * (unit.settings.activationOffload ? kept.statisticsBytes : kept.bytes());
     }
     const MemoryLedger ledger = ledgerOf(plan, LedgerOptions::from(configuration));
-    StepForecast begins{ledger.peak, ofAll};
+    StepForecast begins{ledger.peak, ofAll, ledger.hostBytes};
     begins.states.gradients = ledger.headGradients;
-    const StepForecast ends{ledger.peak, wholeBlock};
+    const StepForecast ends{ledger.peak, wholeBlock, ledger.hostBytes};
     return begins.total() >= ends.total() ? begins : ends;
 }
 

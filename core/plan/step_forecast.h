@@ -12,6 +12,7 @@ struct StepForecast
 {
     LedgerBytes states;
     int64_t activations = 0;
+    int64_t hostBytes = 0; ///< beside it, what lies in pinned host memory all through the step
     int64_t total() const { return states.total() + activations; }
 };
 

@@ -2,6 +2,8 @@
 // Shape suffixes: S a rank's part of a bucket.
 #include "core/train/state_access.h"
 
+#include "core/engine/dtype.h"
+
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <algorithm>
@@ -11,27 +13,6 @@
 namespace shardscope::train {
 
 static constexpr int64_t kStagedBytes = int64_t{64} << 20;
-
-static std::string dtypeOf(const at::Tensor &tensor)
-{
-    switch (tensor.scalar_type()) {
-    case at::kFloat:
-        return "fp32";
-    case at::kBFloat16:
-        return "bf16";
-    case at::kHalf:
-        return "fp16";
-    default:
-        return "";
-    }
-}
-
-static at::ScalarType scalarTypeOf(std::string_view dtype)
-{
-    if (dtype == "fp32")
-        return at::kFloat;
-    return dtype == "bf16" ? at::kBFloat16 : at::kHalf;
-}
 
 std::vector<files::BucketEntry> bucketsOf(const StateShards &shards)
 {
@@ -45,7 +26,7 @@ std::vector<files::BucketEntry> bucketsOf(const StateShards &shards)
                 bucket.tensors.push_back({place.shape.name, place.shape.sizes, place.offset});
             buckets.push_back(std::move(bucket));
         }
-        buckets.back().states.push_back({shard.state, dtypeOf(shard.data_S)});
+        buckets.back().states.push_back({shard.state, std::string(engine::dtypeName(shard.data_S.scalar_type()))});
     }
     return buckets;
 }
@@ -91,7 +72,8 @@ static std::span<std::byte> bytesOf(const at::Tensor &host)
 static Result<> readRange(const engine::StateShard &shard, const engine::ParameterPlace &place,
                           engine::ElementRange held, files::CheckpointReader &reader)
 {
-    const at::ScalarType type = scalarTypeOf(reader.dtypeOf(place.shape.name, shard.state));
+    const at::ScalarType type =
+        engine::scalarTypeOf(fromText<Precision>(reader.dtypeOf(place.shape.name, shard.state)).value());
     const int64_t pieceElements = kStagedBytes / static_cast<int64_t>(c10::elementSize(type));
     for (int64_t begin = held.begin; begin < held.end; begin += pieceElements) {
         const int64_t end = std::min(held.end, begin + pieceElements);

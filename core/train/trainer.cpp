@@ -255,14 +255,13 @@ void Trainer::takeValues(OpenStep &step)
 /// The values are known: tells of them, and sees to a step that is broken.
 Result<> Trainer::finish(const OpenStep &step)
 {
-    const StepFigures figures = m_job.figures ? m_job.figures(step.number) : StepFigures{};
+    const control::StepFigures figures = m_job.figures ? m_job.figures(step.number) : control::StepFigures{};
     const StepReport report{step.number, step.result, step.ended.nsSince(step.began), figures};
     if (m_job.stepDone)
         m_job.stepDone(report);
     m_job.report(control::StepMessage{step.number, m_job.configuration.train.steps, step.result.loss,
-                                      step.result.validationLoss, step.result.tokens, report.stepNs,
-                                      figures.peakAllocatedBytes, figures.exposedCommunicationNs, realtimeNs(),
-                                      figures.ofNs, step.result.state, step.result.lossScale});
+                                      step.result.validationLoss, step.result.tokens, report.stepNs, figures,
+                                      realtimeNs(), step.result.state, step.result.lossScale});
     if (step.result.state == StepState::Skipped)
         m_job.observer.event(EventKind::Nan,
                              fmt::format("Step {} is skipped: a gradient passed what fp16 holds at a loss scale of {}",

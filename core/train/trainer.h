@@ -22,21 +22,13 @@
 
 namespace shardscope::train {
 
-/// What the recorder knows of the newest step that it has measured: a device's records come about a second late.
-struct StepFigures
-{
-    std::optional<int64_t> peakAllocatedBytes;
-    std::optional<int64_t> exposedCommunicationNs;
-    std::optional<int64_t> ofNs; ///< duration of the step whose communication that is
-};
-
 /// A step as the loop knows it once its values are there.
 struct StepReport
 {
     int64_t number = 0;
     observe::StepResult result;
     int64_t stepNs = 0; ///< by the device's clock on CUDA
-    StepFigures figures;
+    control::StepFigures figures;
 };
 
 /// All that a training loop works with. References must outlive it.
@@ -50,7 +42,7 @@ struct TrainerJob
     Checkpointer &checkpointer;
     std::string deviceName;                                     ///< "cpu", "cuda:0 NVIDIA H200"
     std::function<void(const control::RankMessage &)> report;   ///< tells the supervisor; must not block
-    std::function<StepFigures(int64_t step)> figures;           ///< may be empty
+    std::function<control::StepFigures(int64_t step)> figures;  ///< may be empty
     std::function<void(const StepReport &)> stepDone = nullptr; ///< may be empty
 };
 

@@ -29,11 +29,16 @@ StepSumsKeeper::StepSumsKeeper(DeviceKind device, RowSink sink)
 {
 }
 
-StepSumsKeeper::Step *StepSumsKeeper::find(int64_t number)
+const StepSumsKeeper::Step *StepSumsKeeper::find(int64_t number) const
 {
     const auto found =
         std::find_if(m_steps.rbegin(), m_steps.rend(), [&](const Step &step) { return step.row.number == number; });
     return found == m_steps.rend() ? nullptr : &*found;
+}
+
+StepSumsKeeper::Step *StepSumsKeeper::find(int64_t number)
+{
+    return const_cast<Step *>(std::as_const(*this).find(number));
 }
 
 void StepSumsKeeper::began(const store::StepRow &row, int64_t monotonicNs)
@@ -70,9 +75,8 @@ void StepSumsKeeper::values(int64_t number, const observe::StepResult &result)
 
 std::optional<int64_t> StepSumsKeeper::hostEndNs(int64_t number) const
 {
-    const auto found =
-        std::find_if(m_steps.rbegin(), m_steps.rend(), [&](const Step &step) { return step.row.number == number; });
-    return found == m_steps.rend() || found->hostEndNs == 0 ? std::nullopt : std::optional(found->hostEndNs);
+    const Step *step = find(number);
+    return !step || step->hostEndNs == 0 ? std::nullopt : std::optional(step->hostEndNs);
 }
 
 void StepSumsKeeper::span(const store::TimedSpan &span)

@@ -66,6 +66,7 @@ private:
         int64_t newerPaidAtNs = 0; ///< when the first record of a later step came in
         bool finished = false;
     };
+    const Step *find(int64_t number) const;
     Step *find(int64_t number);
     bool complete(const Step &step, int64_t nowNs) const;
     void finish(Step &step);

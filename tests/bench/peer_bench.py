@@ -11,31 +11,24 @@ import json
 import os
 import random
 import shutil
-import socket
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import rank_processes
+
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VOCABULARY = {"tiny": 512, "15m": 32000, "124m": 50304, "350m": 32000, "1b3": 32000, "2b7": 32000, "6b7": 32000}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
 
 
 def run_ranks(ranks, command, own_gpus=False, on_one_gpu=False):
     """Starts the command once a rank; returns rank 0's output, or ends with what went wrong. own_gpus: rank k has GPU k;
     on_one_gpu: PyTorch's ranks share the first one."""
-    port, processes = free_port(), []
-    for rank in range(ranks):
-        environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
-                           LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
-                           LOCAL_DEVICE=str(rank) if own_gpus else "0", GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")
+    processes = []
+    for rank, environment in enumerate(rank_processes.environments(ranks, GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")):
+        environment["LOCAL_DEVICE"] = str(rank) if own_gpus else "0"
         environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
         if on_one_gpu and ranks > 1:
             environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")

@@ -14,8 +14,8 @@ TEST(RankMessages, comeBackFromTheirLines)
 {
     const std::vector<RankMessage> messages = {
         ReadyMessage{42, 1, 20, "cpu"},
-        StepMessage{3, 20, 2.5, std::nullopt, 1024, 5'000'000, 1 << 20, 7, 99, 8, StepState::Skipped, 512},
-        FiguresMessage{1 << 20, 7, 99},
+        StepMessage{3, 20, 2.5, std::nullopt, 1024, 5'000'000, {1 << 20, 7, 8}, 99, StepState::Skipped, 512},
+        StepFigures{1 << 20, 7, 99},
         PausedMessage{4},
         RunningMessage{4},
         ConfiguredMessage{2, 9},

@@ -13,13 +13,14 @@ import json
 import os
 import random
 import shutil
-import socket
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+import rank_processes
 
 HIDDEN, FEED_FORWARD, HEADS, VOCABULARY, SEQUENCE = 2048, 5632, 16, 32000, 1024
 GOALS = {2: 1.9}  # parameters against `none`; every further doubling must give more than the one before
@@ -36,12 +37,6 @@ def write_model(folder, blocks):
                    "intermediate_size": FEED_FORWARD, "num_attention_heads": HEADS, "num_key_value_heads": HEADS,
                    "num_hidden_layers": blocks, "vocab_size": VOCABULARY, "max_position_embeddings": SEQUENCE,
                    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False}, file)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
 
 
 class Trial:
@@ -61,7 +56,7 @@ class Trial:
                 "parallel.strategy": strategy, "parallel.share_device": "true" if options.device == "cuda" else "false"}.items():
             command += ["--set", f"{key}={value}"]
         began = time.monotonic()
-        self.text = self.execute(command, name, ranks)
+        self.text = rank_processes.run(command, ranks, name)
         self.seconds = time.monotonic() - began
         self.ok = self.text is None
         if self.text and "memory" not in self.text:
@@ -73,29 +68,6 @@ class Trial:
             self.step_ms += [row[1] / 1e6 for row in rows[1:] if row[1]]
         print(f"  {strategy:5} {ranks} ranks {blocks:3} blocks {steps} steps: {'trains' if self.ok else 'does not'}, peak "
               f"{self.peak / 2**30:.2f} GiB, {self.seconds:.0f} s", file=sys.stderr, flush=True)
-
-    @staticmethod
-    def execute(command, name, ranks):
-        """None, or the words of the first rank that failed; the others are ended then."""
-        port, processes = free_port(), []
-        for rank in range(ranks):
-            environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
-                               LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-            log = open(f"{name}.rank{rank}.log", "w+")
-            processes.append((subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT), log))
-        failed = None
-        while failed is None and any(process.poll() is None for process, _ in processes):
-            time.sleep(0.2)
-            failed = next((log for process, log in processes if process.poll() not in (None, 0)), None)
-        failed = failed or next((log for process, log in processes if process.poll() != 0), None)
-        for process, _ in processes:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        if failed is None:
-            return None
-        failed.seek(0)
-        return failed.read()[-2000:]
 
 
 def largest(options, base, ranks, strategy):

@@ -11,22 +11,17 @@ import argparse
 import glob
 import os
 import shutil
-import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+import rank_processes
 
 # Bounds of the table: relative difference of each step's loss, and of its gradient norm.
 BOUNDS = {"fp32": (1e-5, 1e-5), "bf16": (5e-4, 1e-2), "fp16": (5e-4, 1e-2)}
 # So low that no step is skipped: a skipped one has no norm to compare.
 SCALE = {"fp16": {"precision.scaler.initial": 1024}}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def run(worker, folder, ranks, settings, timeout=240):
@@ -36,24 +31,7 @@ def run(worker, folder, ranks, settings, timeout=240):
     arguments = [worker, config, "--out", folder]
     for key, value in settings.items():
         arguments += ["--set", f"{key}={value}"]
-    port = str(free_port())
-    processes = []
-    for rank in range(ranks):
-        environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
-                           LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-        log = open(f"{folder}.rank{rank}.log", "w+")
-        processes.append((subprocess.Popen(arguments, env=environment, stdout=log, stderr=subprocess.STDOUT), log))
-    failed = None
-    for process, log in processes:
-        try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = "timeout"
-        if code != 0 and failed is None:
-            log.seek(0)
-            failed = f"exit {code}: " + log.read()[-1500:]
-    return failed
+    return rank_processes.run(arguments, ranks, folder, timeout)
 
 
 def databases(folder):

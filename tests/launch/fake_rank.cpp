@@ -106,14 +106,14 @@ public:
         for (int step = 1; step <= m_steps; ++step) {
             std::this_thread::sleep_for(std::chrono::milliseconds(number("FAKE_STEP_MS", 20)));
             meet(step);
-            m_channel->send(StepMessage{.step = step,
-                                        .steps = m_steps,
-                                        .loss = 10.0 / step,
-                                        .tokens = 100,
-                                        .stepNs = 1'000'000,
-                                        .peakAllocatedBytes = 1000 * (m_rank + 1),
-                                        .exposedCommunicationNs = 250'000,
-                                        .wallNs = realtimeNs()});
+            m_channel->send(
+                StepMessage{.step = step,
+                            .steps = m_steps,
+                            .loss = 10.0 / step,
+                            .tokens = 100,
+                            .stepNs = 1'000'000,
+                            .figures = {.peakAllocatedBytes = 1000 * (m_rank + 1), .exposedCommunicationNs = 250'000},
+                            .wallNs = realtimeNs()});
             if (m_rank == 0 && number("FAKE_PERIODIC_CHECKPOINTS", 0))
                 m_channel->send(CheckpointMessage{step, "/periodic"});
             act(step);

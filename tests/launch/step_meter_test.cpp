@@ -15,8 +15,7 @@ static StepMessage step(int64_t number, int64_t stepNs)
             .loss = 2.0,
             .tokens = 500,
             .stepNs = stepNs,
-            .peakAllocatedBytes = stepNs / 1000,
-            .exposedCommunicationNs = stepNs / 4};
+            .figures = {.peakAllocatedBytes = stepNs / 1000, .exposedCommunicationNs = stepNs / 4}};
 }
 
 TEST(StepMeter, countsAStepWhenAllRanksHaveReportedIt)
@@ -57,8 +56,8 @@ TEST(StepMeter, leavesOutWhatARankDidNotMeasure)
     StepMeter meter(2);
     run::RunStatus status;
     StepMessage without = step(1, 1000);
-    without.exposedCommunicationNs.reset();
-    without.peakAllocatedBytes.reset();
+    without.figures.exposedCommunicationNs.reset();
+    without.figures.peakAllocatedBytes.reset();
     without.loss.reset();
     meter.add(0, without, status);
     meter.add(1, without, status);
@@ -73,7 +72,7 @@ TEST(StepMeter, takesTheLastFiguresOnceAllRanksHaveSentThem)
     StepMeter meter(2);
     run::RunStatus status;
     StepMessage without = step(1, 1000);
-    without.exposedCommunicationNs.reset();
+    without.figures.exposedCommunicationNs.reset();
     meter.add(0, without, status);
     meter.add(1, without, status);
     meter.addLast(0, {.peakAllocatedBytes = 7, .exposedCommunicationNs = 100, .ofNs = 1000}, status);
@@ -89,8 +88,8 @@ TEST(StepMeter, takesTheShareOfTheStepThatTheFiguresAreOf)
     StepMeter meter(1);
     run::RunStatus status;
     StepMessage message = step(2, 8'000'000);
-    message.exposedCommunicationNs = 1'000'000;
-    message.figuresOfNs = 2'000'000;
+    message.figures.exposedCommunicationNs = 1'000'000;
+    message.figures.ofNs = 2'000'000;
     EXPECT_TRUE(meter.add(0, message, status));
     EXPECT_DOUBLE_EQ(status.exposedCommunicationShare.value(), 0.5);
 }

@@ -24,6 +24,16 @@ struct MemoryCase
 
 class Memory : public testing::TestWithParam<MemoryCase>
 {
+protected:
+    void SetUp() override
+    {
+        at::set_num_threads(1);
+        observer.setMemoryTag({});
+        tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
+    }
+    TagObserver observer;
+    const shapes::ModelShape shape = test::smallShape(false, false, false);
+    at::Tensor tokens;
 };
 
 static CountingAllocator &allocator()
@@ -50,11 +60,6 @@ static void step(model::Decoder &decoder, const at::Tensor &tokens, const at::Te
 TEST_P(Memory, atRestIsTheLedgers)
 {
     const MemoryCase &test = GetParam();
-    at::set_num_threads(1);
-    TagObserver observer;
-    observer.setMemoryTag({});
-    const shapes::ModelShape shape = test::smallShape(false, false, false);
-    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
     auto communicator = engine::Communicator::create({}, observer);
     allocator().forgetHighest();
     const int64_t parametersBefore = allocator().liveBytes(MemoryCategory::Parameters);
@@ -100,11 +105,6 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Memory,
 
 TEST_F(Memory, ofAdaptersAndAFrozenBase)
 {
-    at::set_num_threads(1);
-    TagObserver observer;
-    observer.setMemoryTag({});
-    const shapes::ModelShape shape = test::smallShape(false, false, false);
-    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
     auto communicator = engine::Communicator::create({}, observer);
     for (const Strategy strategy : {Strategy::Full, Strategy::GradOp, Strategy::None}) {
         allocator().forgetHighest();
@@ -131,11 +131,6 @@ TEST_F(Memory, ofAdaptersAndAFrozenBase)
 TEST_F(Memory, ofARankIsItsShareOfTheWhole)
 {
     // All that lives at rest, whatever it is; ledger_test.cpp has the categories.
-    at::set_num_threads(1);
-    TagObserver observer;
-    observer.setMemoryTag({});
-    const shapes::ModelShape shape = test::smallShape(false, false, false);
-    const at::Tensor tokens = torch::randint(0, shape.vocabulary, {2, 16}, at::kLong);
     const int64_t before = allocator().liveBytes();
     for (const auto &[strategy, bytes] :
          {std::pair{Strategy::Full, 12}, {Strategy::GradOp, 12}, {Strategy::None, 28}}) {

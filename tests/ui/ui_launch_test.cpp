@@ -143,11 +143,8 @@ private Q_SLOTS:
         QCOMPARE(facts.problems[0].key, std::string("data.path"));
         QVERIFY(facts.problems[0].message.find("no such file") != std::string::npos);
 
-        QFile text(folder.path() + QStringLiteral("/text.txt"));
-        QVERIFY(text.open(QIODevice::WriteOnly));
-        text.write(QByteArray(20000, 'a'));
-        text.close();
-        configuration.data.path = text.fileName().toStdString();
+        const QString text = written(folder, QStringLiteral("/text.txt"), QByteArray(20000, 'a'));
+        configuration.data.path = text.toStdString();
         facts = lookAtDisk(configuration, 32000, folder.path()); // exists, and is not empty
         QCOMPARE(facts.problems.size(), size_t(1));
         QCOMPARE(facts.problems[0].key, std::string("run.name"));
@@ -173,19 +170,14 @@ private Q_SLOTS:
     void aModelFolderIsLookedAtInTheBackground()
     {
         QTemporaryDir folder;
-        const auto write = [&](const QString &name, const QByteArray &text) {
-            QFile file(folder.path() + name);
-            QVERIFY(file.open(QIODevice::WriteOnly));
-            file.write(text);
-        };
-        write(QStringLiteral("/text.txt"), QByteArray(20000, 'a'));
+        const QString text = written(folder, QStringLiteral("/text.txt"), QByteArray(20000, 'a'));
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
-        dialog.form()->field("data.path")->setText(folder.path() + QStringLiteral("/text.txt"));
+        dialog.form()->field("data.path")->setText(text);
         dialog.form()->field("model.path")->setText(folder.path());
         QTRY_VERIFY(says(dialog, QStringLiteral("config.json")));
         QVERIFY(!dialog.launchButton()->isEnabled());
-        write(QStringLiteral("/config.json"),
-              R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 8, "intermediate_size": 8,
+        written(folder, QStringLiteral("/config.json"),
+                R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 8, "intermediate_size": 8,
                   "num_hidden_layers": 1, "num_attention_heads": 2})");
         dialog.form()->field("train.steps")->setText(QStringLiteral("21"));
         QTRY_VERIFY(dialog.launchButton()->isEnabled());
@@ -196,30 +188,20 @@ private Q_SLOTS:
     {
         QTemporaryDir folder;
         QVERIFY(QDir(folder.path()).mkpath(QStringLiteral("model/config.json")));
-        QFile text(folder.path() + QStringLiteral("/text.txt"));
-        QVERIFY(text.open(QIODevice::WriteOnly));
-        text.write(QByteArray(20000, 'a'));
-        text.close();
+        const QString text = written(folder, QStringLiteral("/text.txt"), QByteArray(20000, 'a'));
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
-        dialog.form()->field("data.path")->setText(text.fileName());
+        dialog.form()->field("data.path")->setText(text);
         dialog.form()->field("model.path")->setText(folder.path() + QStringLiteral("/model"));
-        const auto labels = dialog.findChildren<QLabel *>();
-        QTRY_VERIFY_WITH_TIMEOUT(
-            std::any_of(labels.begin(), labels.end(),
-                        [](const QLabel *label) { return label->text().contains(QLatin1String("Is a directory")); }),
-            20000);
+        QTRY_VERIFY_WITH_TIMEOUT(says(dialog, QStringLiteral("Is a directory")), 20000);
         QVERIFY(!dialog.launchButton()->isEnabled());
     }
 
     void launchIsOffWhileSomethingIsWrong()
     {
         QTemporaryDir folder;
-        QFile text(folder.path() + QStringLiteral("/text.txt"));
-        QVERIFY(text.open(QIODevice::WriteOnly));
-        text.write(QByteArray(20000, 'a'));
-        text.close();
+        const QString text = written(folder, QStringLiteral("/text.txt"), QByteArray(20000, 'a'));
         NewRunDialog dialog(folder.path() + QStringLiteral("/runs"));
-        dialog.form()->field("data.path")->setText(text.fileName());
+        dialog.form()->field("data.path")->setText(text);
         QVERIFY(!dialog.launchButton()->isEnabled()); // the data are not known yet
         QTRY_VERIFY(dialog.launchButton()->isEnabled());
         QVERIFY(dialog.commandLine().startsWith(QLatin1String("shardscope-cli run --out ")));
@@ -230,6 +212,14 @@ private Q_SLOTS:
         dialog.form()->field("data.path")->setText(QStringLiteral("/nowhere/at all"));
         QTRY_VERIFY(says(dialog, QStringLiteral("/nowhere/at all")));
         QVERIFY(!dialog.launchButton()->isEnabled());
+    }
+
+    static QString written(const QTemporaryDir &folder, const QString &name, const QByteArray &text)
+    {
+        QFile file(folder.path() + name);
+        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size())
+            qFatal("no file");
+        return file.fileName();
     }
 
     static bool says(const NewRunDialog &dialog, const QString &words)

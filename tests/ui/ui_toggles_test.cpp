@@ -91,6 +91,21 @@ struct AnsweringRun
     std::vector<json> received;
 };
 
+/// The panel of a run, and what it works with.
+struct Opened
+{
+    explicit Opened(const AnsweringRun &run)
+    {
+        const run::RunSummary summary = run.summary();
+        panel.setRun(&summary);
+    }
+    QWidget window;
+    RecordingReader reader;
+    Selection selection;
+    RunCommands commands{&window};
+    TogglesPanel panel{{reader, selection}, commands, &window};
+};
+
 class UiTogglesTest : public QObject
 {
     Q_OBJECT
@@ -148,13 +163,8 @@ private Q_SLOTS:
         AnsweringRun run(temporary.path() / "run");
         run.configuration.optimizer.clipNorm = 3;
         run.undo = {{"parallel.strategy", {{"from", "full"}, {"to", "none"}}}};
-        QWidget window;
-        RecordingReader reader;
-        Selection selection;
-        RunCommands commands(&window);
-        TogglesPanel panel({reader, selection}, commands, &window);
-        const run::RunSummary summary = run.summary();
-        panel.setRun(&summary);
+        Opened opened(run);
+        TogglesPanel &panel = opened.panel;
         auto *clip = panel.findChild<QLineEdit *>(QStringLiteral("optimizer.clip_norm"));
         auto *strategy = panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"));
         QVERIFY(clip && strategy);
@@ -194,13 +204,8 @@ private Q_SLOTS:
         test::TemporaryFolder temporary;
         AnsweringRun run(temporary.path() / "run");
         run.configuration.optimizer.clipNorm = 3;
-        QWidget window;
-        RecordingReader reader;
-        Selection selection;
-        RunCommands commands(&window);
-        TogglesPanel panel({reader, selection}, commands, &window);
-        const run::RunSummary summary = run.summary();
-        panel.setRun(&summary);
+        Opened opened(run);
+        TogglesPanel &panel = opened.panel;
         auto *clip = panel.findChild<QLineEdit *>(QStringLiteral("optimizer.clip_norm"));
         auto *strategy = panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"));
         QTRY_COMPARE(clip->text(), QStringLiteral("3"));
@@ -208,7 +213,7 @@ private Q_SLOTS:
         QVERIFY(panel.applyAction()->isEnabled());
 
         run.configuration.parallel.strategy = Strategy::GradOp; // by the command line
-        commands.ask(fromPath(run.folder.root()), {.kind = control::RequestKind::Configuration});
+        opened.commands.ask(fromPath(run.folder.root()), {.kind = control::RequestKind::Configuration});
         QTRY_COMPARE(strategy->currentText(), QStringLiteral("grad_op"));
         QCOMPARE(clip->text(), QStringLiteral("0.50"));
         QCOMPARE(panel.command(), QStringLiteral("shardscope-cli set run optimizer.clip_norm=0.50"));
@@ -224,13 +229,8 @@ private Q_SLOTS:
     {
         test::TemporaryFolder temporary;
         AnsweringRun run(temporary.path() / "run");
-        QWidget window;
-        RecordingReader reader;
-        Selection selection;
-        RunCommands commands(&window);
-        TogglesPanel panel({reader, selection}, commands, &window);
-        const run::RunSummary summary = run.summary();
-        panel.setRun(&summary);
+        Opened opened(run);
+        TogglesPanel &panel = opened.panel;
         auto *strategy = panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"));
         auto *rate = panel.findChild<QLineEdit *>(QStringLiteral("optimizer.learning_rate"));
         auto *tree = panel.findChild<UnitTree *>();

@@ -2,9 +2,9 @@
 // What the CPU kernels share: elements of all precisions, and clones of a function for the levels of x86-64.
 #pragma once
 
+#include "core/base/bf16.h"
 #include "core/model/kernels/kernels.h"
 
-#include <bit>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -32,7 +32,7 @@ SHARDSCOPE_INLINE float load(const float *p, int64_t i)
 
 SHARDSCOPE_INLINE float load(const Bf16 *p, int64_t i)
 {
-    return std::bit_cast<float>(uint32_t{p[i].bits} << 16);
+    return floatOfBf16(p[i].bits);
 }
 
 SHARDSCOPE_INLINE float load(const Fp16 *p, int64_t i)
@@ -50,12 +50,9 @@ SHARDSCOPE_INLINE void store(float *p, int64_t i, float value)
     p[i] = value;
 }
 
-/// Rounds to nearest, ties to even; NaN stays NaN.
 SHARDSCOPE_INLINE void store(Bf16 *p, int64_t i, float value)
 {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    p[i].bits = static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? 0x7fc0U : rounded);
+    p[i].bits = bf16BitsOf(value);
 }
 
 } // namespace shardscope::model::kernels::cpu
