@@ -93,7 +93,8 @@ def main():
     ap.add_argument("--seq", type=int, default=2048)
     ap.add_argument("--strategy", choices=["full", "grad_op", "ddp", "none"], default="full")
     ap.add_argument("--backend", choices=["nccl", "gloo"], default="nccl")
-    ap.add_argument("--dtype", choices=["bf16", "fp32"], default="bf16")
+    ap.add_argument("--dtype", choices=["bf16", "fp16", "fp32"], default="bf16", help="fp16: with torch.amp.GradScaler")
+    ap.add_argument("--clip", type=float, default=0, metavar="NORM", help="clip the whole gradient's norm; 0: don't")
     ap.add_argument("--checkpoint", action="store_true", help="recompute every block's activations")
     ap.add_argument("--offload", action="store_true", help="FSDP2 CPU offload")
     ap.add_argument("--compile", action="store_true")
@@ -114,6 +115,7 @@ def main():
             torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # allowed, and not taken without AMX
     dist.init_process_group(a.backend, rank=rank, world_size=world)
     torch.manual_seed(a.seed)
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(a.dtype)
     dim, layers, heads, hidden, vocab = SIZES[a.size]
     model = Llama(dim, layers, heads, hidden, vocab).to(dev)
     n_params = sum(p.numel() for p in model.parameters())
@@ -129,8 +131,8 @@ def main():
     if a.strategy in ("full", "grad_op"):
         from torch.distributed.fsdp import fully_shard, MixedPrecisionPolicy, CPUOffloadPolicy
         kw = dict(reshard_after_forward=a.strategy == "full")
-        if a.dtype == "bf16":
-            kw["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        if half:
+            kw["mp_policy"] = MixedPrecisionPolicy(param_dtype=half, reduce_dtype=torch.float32)
         if a.offload:
             kw["offload_policy"] = CPUOffloadPolicy()
         for b in model.blocks:
@@ -139,6 +141,7 @@ def main():
     elif a.strategy == "ddp":
         model = nn.parallel.DistributedDataParallel(model, device_ids=[dev.index] if cuda else None)
     opt = torch.optim.AdamW(model.parameters(), lr=a.lr, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    scaler = torch.amp.GradScaler(dev.type, enabled=a.dtype == "fp16")
 
     gen = torch.Generator().manual_seed(1234 + rank)
     tokens = None
@@ -155,7 +158,7 @@ def main():
         return t.to(dev, non_blocking=True)
 
     sync = torch.cuda.synchronize if cuda else (lambda: None)
-    autocast = a.strategy in ("ddp", "none") and a.dtype == "bf16"
+    autocast = a.strategy in ("ddp", "none") and half is not None
     times, losses = [], []
     if cuda:
         torch.cuda.reset_peak_memory_stats()
@@ -170,11 +173,14 @@ def main():
             prof.start()
         t = batch(step)
         sync(); t0 = time.perf_counter()
-        with torch.autocast(dev.type, torch.bfloat16, enabled=autocast):
+        with torch.autocast(dev.type, half, enabled=autocast):
             logits = model(t[:, :-1], cos, sin)
             loss = F.cross_entropy(logits.flatten(0, 1).float(), t[:, 1:].flatten())
-        loss.backward()
-        opt.step(); opt.zero_grad(set_to_none=True)
+        scaler.scale(loss).backward()
+        if a.clip > 0:
+            scaler.unscale_(opt)
+            nn.utils.clip_grad_norm_(model.parameters(), a.clip)
+        scaler.step(opt); scaler.update(); opt.zero_grad(set_to_none=True)
         sync(); dt = time.perf_counter() - t0
         if step >= a.warmup:
             times.append(dt)
@@ -194,8 +200,8 @@ def main():
     med = statistics.median(times)
     if rank == 0:
         print(json.dumps(dict(peer="torch " + torch.__version__, size=a.size, params=n_params, world=world,
-              strategy=a.strategy, backend=a.backend, dtype=a.dtype, checkpoint=a.checkpoint,
-              offload=a.offload, compile=a.compile, batch=a.batch, seq=a.seq,
+              strategy=a.strategy, backend=a.backend, dtype=a.dtype, checkpoint=a.checkpoint, clip=a.clip,
+              loss_scale=scaler.get_scale() if scaler.is_enabled() else None, offload=a.offload, compile=a.compile, batch=a.batch, seq=a.seq,
               step_ms_median=round(med * 1e3, 3), step_ms_min=round(min(times) * 1e3, 3),
               step_ms=[round(t * 1e3, 3) for t in times],
               tokens_per_s_rank=round(a.batch * a.seq / med, 1), peak_bytes=peak,
