@@ -129,6 +129,14 @@ static std::vector<Key> trainKeys()
                  "on. off: the run fails without a checkpoint, which lets offloaded updates begin behind backward "
                  "where nothing is clipped.",
          .field = FIELD(train.onNan)},
+        {.path = "train.skip_limit",
+         .label = "Skip limit",
+         .unit = "steps",
+         .help =
+             "Steps in a row that on_nan=skip leaves out at most: one more, and the run fails with a checkpoint of the "
+             "last good step. 0: it goes on however many they are.",
+         .range = {.minimum = 0, .maximum = kMany},
+         .field = FIELD(train.skipLimit)},
     };
 }
 

@@ -66,6 +66,7 @@ struct RunConfiguration
         bool deterministic = false;
         int64_t validateEvery = 0; ///< steps; 0: only at the end
         OnNan onNan = OnNan::Stop;
+        int64_t skipLimit = 10; ///< steps in a row that OnNan::Skip leaves out at most; 0: any number
     } train;
     struct
     {

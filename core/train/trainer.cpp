@@ -266,6 +266,8 @@ Result<> Trainer::finish(const OpenStep &step)
         m_job.observer.event(EventKind::Nan,
                              fmt::format("Step {} is skipped: a gradient passed what fp16 holds at a loss scale of {}",
                                          step.number, *step.result.lossScale));
+    if (step.result.state == StepState::Ok)
+        m_leftOutInRow = 0;
     return isBroken(step) ? endBroken(step) : Result<>{};
 }
 

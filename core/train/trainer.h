@@ -120,6 +120,7 @@ private:
     CommandSchedule m_commands;
     std::optional<OpenStep> m_open;
     int64_t m_done = 0;
+    int64_t m_leftOutInRow = 0;       ///< broken steps since the last good one
     int64_t m_checkpointed = -1;      ///< the step whose checkpoint is on disk
     std::optional<int64_t> m_ordered; ///< the step whose checkpoint a command waits for
 };

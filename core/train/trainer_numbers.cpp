@@ -3,6 +3,7 @@
 #include "core/train/broken_step.h"
 #include "core/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace shardscope::train {
@@ -56,33 +57,43 @@ Result<> Trainer::endBroken(const OpenStep &step)
     if (broken.first)
         broken.unit = engine.unitInfos()[static_cast<size_t>(broken.first->unit)].name;
     broken.isAtFloor = step.scalars.host().isAtFloor();
-    const bool skips = onNan == OnNan::Skip && !broken.isOfWeights() && !broken.isAtFloor;
+    const int64_t limit = m_job.configuration.train.skipLimit;
+    const bool mayGoOn = onNan == OnNan::Skip && !broken.isOfWeights() && !broken.isAtFloor;
+    const bool skips = mayGoOn && (limit == 0 || m_leftOutInRow < limit);
     const std::string text = describe(broken);
     m_job.observer.event(EventKind::Nan, text, detailJson(broken, skips), step.number);
     if (broken.isOfWeights())
         return fail("{}. Resume from a checkpoint in which they are in order, with {}.", text, kRemedy);
     if (skips) {
+        ++m_leftOutInRow;
         if (m_plan.rank == 0) // all ranks know it
             m_job.report(
                 control::WarningMessage{fmt::format("{}. The step was left out; the training goes on.", text)});
         return {};
     }
-    const std::string kept = keepLastGood(step.number - 1);
+    const std::string kept = keepLastGood(step.number - 1 - m_leftOutInRow);
+    if (mayGoOn)
+        return fail(
+            "{}. The {} steps before it were left out too, which is all that train.skip_limit allows. {} Resume "
+            "with {}.",
+            text, m_leftOutInRow, kept, kRemedy);
     return fail("{}. {} Resume with {}, or with {}.", text, kept, kRemedy,
                 broken.isAtFloor ? "precision.compute=bf16" : "train.on_nan=skip");
 }
 
-/// Writes the checkpoint of the state after `step`, which is the one at hand; returns what became of it, as a sentence.
+/// Writes the checkpoint of the state after `step`, the last good one, whose weights are those at hand; returns what
+/// became of it, as a sentence.
 std::string Trainer::keepLastGood(int64_t step)
 {
-    m_done = step;
-    if (m_done == 0)
-        return "It was the first step, so there is no checkpoint.";
+    if (step == 0)
+        return "No step before it was good, so no checkpoint is kept.";
+    waitForPending();
+    m_done = std::max(step, m_checkpointed); // one of a step that was left out has the same weights
     if (auto written = checkpoint(); !written)
         return fmt::format("No checkpoint of step {}, the last good one, could be written: {}", step,
                            written.error().text);
-    return fmt::format("The step was left out, and the checkpoint of step {}, the last good one, is in {}.", step,
-                       m_job.checkpointer.pathOf(step).string());
+    return fmt::format("The step was left out, and the checkpoint of step {}, with the last good weights, is in {}.",
+                       m_done, m_job.checkpointer.pathOf(m_done).string());
 }
 
 } // namespace shardscope::train

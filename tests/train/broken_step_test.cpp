@@ -165,6 +165,67 @@ TEST_P(BrokenStep, countsForNoOptimizerStepAndLeavesItsBatchBehind)
     EXPECT_EQ(manifest.data.nextSample, 6 * 8);
 }
 
+TEST_P(BrokenStep, endsTheRunWhereTooManyFollowEachOther)
+{
+    options.configuration.train.onNan = OnNan::Skip;
+    options.configuration.train.skipLimit = 2;
+    spoilStep4(kTooLargeForward);
+    const JobOutcome outcome = job.run(options);
+    for (const auto &end : outcome.ends) {
+        ASSERT_FALSE(end);
+        EXPECT_THAT(end.error().text,
+                    AllOf(HasSubstr("of step 6 is"), HasSubstr("2 steps before it"), HasSubstr("train.skip_limit"),
+                          HasSubstr((job.checkpoints() / "step-000003").string())));
+    }
+    const auto manifest = files::CheckpointFolder::readManifest(job.checkpoints() / "step-000003").value();
+    EXPECT_EQ(manifest.optimizerSteps, 3);
+    EXPECT_EQ(manifest.data.nextSample, 3 * 8) << "the batches of the steps that were left out come again";
+    for (const JobEvent &event : outcome.events) {
+        if (event.kind == EventKind::Nan) {
+            EXPECT_EQ(nlohmann::json::parse(event.detailJson)["skipped"], event.step != 6) << *event.step;
+        }
+    }
+}
+
+TEST_P(BrokenStep, endsTheRunWithACheckpointThatIsThereAlready)
+{
+    options.configuration.train.onNan = OnNan::Skip;
+    options.configuration.train.skipLimit = 2;
+    options.configuration.checkpoint.every = 5;
+    spoilStep4(kTooLargeForward);
+    const JobOutcome outcome = job.run(options);
+    ASSERT_FALSE(outcome.ends[0]);
+    EXPECT_THAT(outcome.ends[0].error().text, HasSubstr((job.checkpoints() / "step-000005").string()));
+    EXPECT_FALSE(files::CheckpointFolder::readManifest(job.checkpoints() / "step-000003"));
+}
+
+TEST_P(BrokenStep, countsOnlyThoseInARow)
+{
+    options.configuration.train.onNan = OnNan::Skip;
+    options.configuration.train.skipLimit = 1;
+    options.stepDone = [](model::Decoder &decoder, int64_t step) {
+        const bool isNextBroken = step == 2 || step == 4 || step == 6;
+        fill(decoder, {{"ffn.gate.weight", isNextBroken ? 1e38 : 0.01}});
+    };
+    const JobOutcome outcome = job.run(options);
+    for (const auto &end : outcome.ends)
+        ASSERT_TRUE(end) << end.error().text;
+    ASSERT_EQ(outcome.steps.size(), 7U);
+    for (const train::StepReport &step : outcome.steps)
+        EXPECT_EQ(step.result.state == StepState::Ok, step.number != 3 && step.number != 5 && step.number != 7);
+}
+
+TEST_P(BrokenStep, goesOnForEverWithoutALimit)
+{
+    options.configuration.train.onNan = OnNan::Skip;
+    options.configuration.train.skipLimit = 0;
+    options.configuration.train.steps = 16; // over the limit that there is otherwise
+    spoilStep4(kTooLargeForward);
+    const JobOutcome outcome = job.run(options);
+    ASSERT_TRUE(outcome.ends[0]) << outcome.ends[0].error().text;
+    EXPECT_EQ(outcome.steps.size(), 16U);
+}
+
 TEST_P(BrokenStep, thatComesOfTheWeightsNamesTheParameter)
 {
     for (const OnNan onNan : {OnNan::Stop, OnNan::Skip}) {
@@ -191,7 +252,8 @@ TEST_P(BrokenStep, inTheFirstStepLeavesNothingToKeep)
     options.prepare = [](model::Decoder &decoder) { fill(decoder, kTooLargeForward); };
     const JobOutcome outcome = job.run(options);
     ASSERT_FALSE(outcome.ends[0]);
-    EXPECT_THAT(outcome.ends[0].error().text, AllOf(HasSubstr("of step 1 is"), HasSubstr("It was the first step")));
+    EXPECT_THAT(outcome.ends[0].error().text,
+                AllOf(HasSubstr("of step 1 is"), HasSubstr("No step before it was good")));
     EXPECT_FALSE(files::CheckpointFolder(job.checkpoints()).newest());
 }
 
