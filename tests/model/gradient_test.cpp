@@ -5,6 +5,7 @@
 #include "tests/model/reference_decoder.h"
 
 #include <ATen/Parallel.h>
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -42,7 +43,18 @@ protected:
     void compare(Precision precision, int passes, double tolerance);
 };
 
-/// The reference is autograd in fp32 on the CPU, whatever the device of the test.
+static test::NamedTensors inBf16(const test::NamedTensors &weights)
+{
+    test::NamedTensors rounded;
+    for (const auto &[name, value] : weights)
+        rounded[name] = value.to(at::kBFloat16);
+    return rounded;
+}
+
+/// The reference is autograd in fp32 on the CPU, whatever the device of the test. What bf16 costs differs from tensor
+/// to tensor (norms of heads have few elements, and softmax's gradient cancels), so a gradient may be further away than
+/// the tolerance where autograd's own in bf16 is: by a quarter more, as two roundings of the same sums differ, but not
+/// in the mean over all tensors.
 void ExplicitBackward::compare(Precision precision, int passes, double tolerance)
 {
     const GradientCase &test = GetParam();
@@ -75,14 +87,26 @@ void ExplicitBackward::compare(Precision precision, int passes, double tolerance
     EXPECT_EQ(loss.item<double>(), lossOnly);
     EXPECT_NEAR(loss.item<double>() / expected.loss, 1.0, tolerance / 10);
     const engine::StepScalars scalars = decoder.engine().reduceScalars(loss);
+    test::NamedTensors ofAutograd = expected.gradients;
+    if (precision == Precision::Bf16)
+        ofAutograd = test::referenceStep(shape, inBf16(weights), tokens, targets, scale).gradients;
     double squares = 0;
+    double errors = 0;
+    double errorsOfAutograd = 0;
     for (const auto &[name, reference] : expected.gradients) {
         const auto gradient = decoder.engine().gatherGradient(name);
         ASSERT_TRUE(gradient.has_value()) << gradient.error().text;
-        EXPECT_LT(relativeError(gradient->cpu(), reference * passes), tolerance) << name;
+        const double error = relativeError(gradient->cpu(), reference * passes);
+        const double errorOfAutograd = relativeError(ofAutograd.at(name), reference);
+        EXPECT_LT(error, std::max(tolerance, 1.25 * errorOfAutograd)) << name;
         squares += gradient->to(at::kDouble).square().sum().item<double>();
+        errors += error;
+        errorsOfAutograd += errorOfAutograd;
     }
     EXPECT_NEAR(scalars.host().gradientSquares / squares, 1.0, 1e-6);
+    if (precision == Precision::Bf16) {
+        EXPECT_LT(errors, 1.15 * errorsOfAutograd) << "precision is lost somewhere";
+    }
 }
 
 TEST_P(ExplicitBackward, equalsAutogradInFp32)
