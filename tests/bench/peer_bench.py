@@ -99,7 +99,7 @@ class Case:
 
     def line(self):
         ours = statistics.median(self.ours)
-        text = (f"{self.a.size:>5} {self.ranks} ranks {self.a.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set)}  "
+        text = (f"{self.a.size:>5} {self.ranks} ranks {self.a.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set + self.a.peer)}  "
                 f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  ")
         if self.ranks > 1 and self.exposed:
             text += f"exposed {100 * statistics.median(self.exposed):.1f} %  "
