@@ -8,25 +8,14 @@
 
 namespace shardscope::model {
 
-Attention::Kind Attention::kindOnCuda(int capability, at::ScalarType type, int64_t headSize, bool deterministic)
-{
-    if (headSize % 8 != 0 || headSize > 256)
-        return Kind::Plain;
-    if (type == at::kFloat) // its kernel does nothing but print on what came after 12.0
-        return capability > 120 ? Kind::Plain : Kind::Efficient;
-    if (capability < 80)
-        return Kind::Plain;
-    // cuDNN's backward adds dQ up in no fixed order; Flash has a deterministic one.
-    return deterministic || headSize > 128 || capability < 90 ? Kind::Flash : Kind::Cudnn;
-}
-
 static Attention::Kind chooseKind(at::Device device, at::ScalarType type, int64_t headSize)
 {
     if (device.is_cpu())
         return Attention::Kind::Cpu;
     const cudaDeviceProp *properties = at::cuda::getDeviceProperties(device.index());
-    return Attention::kindOnCuda(properties->major * 10 + properties->minor, type, headSize,
-                                 at::globalContext().deterministicAlgorithms());
+    const Precision precision = type == at::kFloat ? Precision::Fp32 : Precision::Bf16; // fp16's are bf16's
+    return shapes::attentionKindOnCuda(properties->major * 10 + properties->minor, precision, headSize,
+                                       at::globalContext().deterministicAlgorithms());
 }
 
 Attention::Attention(at::Device device, at::ScalarType type, int64_t headSize, int64_t window)

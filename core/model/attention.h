@@ -3,6 +3,8 @@
 // batch, H heads, T positions, D head size.
 #pragma once
 
+#include "core/shapes/attention_kind.h"
+
 #include <ATen/core/Tensor.h>
 
 namespace shardscope::model {
@@ -27,12 +29,7 @@ struct AttentionGradients
 class Attention
 {
 public:
-    /// cudnn and flash: bf16 on CUDA; efficient: fp32 on CUDA; cpu: both on the CPU; plain: products and a softmax, for
-    /// head sizes and devices that no fused operator takes.
-    enum class Kind { Cudnn, Flash, Efficient, Cpu, Plain };
-
-    /// On a CUDA device of this compute capability (9.0 is 90).
-    static Kind kindOnCuda(int capability, at::ScalarType type, int64_t headSize, bool deterministic);
+    using Kind = shapes::AttentionKind;
 
     /// window: positions that each reaches back, its own included (Mistral); 0: all.
     Attention(at::Device device, at::ScalarType type, int64_t headSize, int64_t window = 0);

@@ -3,26 +3,15 @@
 
 #include "core/model/ops.h"
 #include "core/model/workspace.h"
+#include "core/shapes/unit_memory.h"
 
 #include <ATen/ATen.h>
 #include <algorithm>
 
 namespace shardscope::model {
 
-/// Bytes of logits that exist at once. On a GPU large enough for full speed of the products; on a CPU small enough for
-/// the caches, yet large enough that the output weight's gradient is not passed over too often.
-static constexpr int64_t kLogitBytesCuda = int64_t{256} << 20;
-static constexpr int64_t kLogitBytesCpu = int64_t{64} << 20;
-static constexpr int64_t kRowMultiple = 128;
 /// Parameter of the head, in the order of core/shapes.
 static constexpr size_t kNorm = 0;
-
-static int64_t chunkRows(const at::Tensor &y_MC, int64_t vocabulary)
-{
-    const int64_t bytes = y_MC.is_cuda() ? kLogitBytesCuda : kLogitBytesCpu;
-    const int64_t rows = bytes / (vocabulary * static_cast<int64_t>(y_MC.element_size()));
-    return std::clamp(rows / kRowMultiple * kRowMultiple, kRowMultiple, std::max(kRowMultiple, y_MC.size(0)));
-}
 
 Head::Result Head::run(const PassShape &pass, const Stream &in, const at::Tensor &targets_M, double lossScale,
                        bool backward) const
@@ -40,8 +29,9 @@ Head::Result Head::run(const PassShape &pass, const Stream &in, const at::Tensor
     pass.left(m_unit, m_engine.forwardPhase(), "norm", y_MC);
 
     const at::Tensor losses_M = work.temporaryFp32({rows});
-    const int64_t step = chunkRows(y_MC, model.vocabulary);
-    const at::Tensor logits = work.temporary({std::min(step, rows), model.vocabulary});
+    const int64_t step = shapes::logitRows(y_MC.is_cuda() ? DeviceKind::Cuda : DeviceKind::Cpu, rows,
+                                           model.vocabulary * static_cast<int64_t>(y_MC.element_size()));
+    const at::Tensor logits = work.temporary({step, model.vocabulary});
     for (int64_t start = 0; start < rows; start += step) {
         const observe::SpanScope span(m_engine.observer(), {"loss_chunk", SpanCategory::Compute, phase, m_unit});
         const int64_t count = std::min(step, rows - start);

@@ -351,6 +351,21 @@ void linearBackwardInput(const at::Tensor &dx_MI, const at::Tensor &dy_MO, const
         at::mm_out(out, dy_MO, weight_OI);
 }
 
+/// sum (fp32) += product. On the CPU at::add_() would turn the whole product to fp32 beside it first.
+static void addProduct(const at::Tensor &sum, const at::Tensor &product)
+{
+    if (product.is_cuda()) {
+        at::Tensor(sum).add_(product);
+        return;
+    }
+    TORCH_CHECK(sum.is_contiguous() && product.is_contiguous(), "a weight's gradient is contiguous");
+    static constexpr int64_t kGrain = 32768; // ATen's
+    at::parallel_for(0, sum.numel(), kGrain, [&](int64_t begin, int64_t end) {
+        const char *first = static_cast<const char *>(dataOf(product)) + begin * product.element_size();
+        kernels::cpu::columnSums(precisionOf(product), sum.mutable_data_ptr<float>() + begin, first, 1, end - begin, 0);
+    });
+}
+
 void linearBackwardWeight(const GradientPlace &place, const at::Tensor &dy_MO, const at::Tensor &x_MI)
 {
     at::Tensor grad = place.grad;
@@ -368,7 +383,7 @@ void linearBackwardWeight(const GradientPlace &place, const at::Tensor &dy_MO, c
         else
             at::mm_out(grad, dy_OM, x_MI, at::kFloat);
     } else if (place.accumulate) {
-        grad.add_(at::mm(dy_OM, x_MI));
+        addProduct(grad, at::mm(dy_OM, x_MI));
     } else {
         grad.copy_(at::mm(dy_OM, x_MI));
     }

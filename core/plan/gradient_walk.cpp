@@ -22,16 +22,17 @@ public:
     void backward(const std::vector<LedgerUnit> &units, bool isLast)
     {
         m_isLast = isLast;
+        m_peak.beforeBytes = m_live + m_unreducedLive;
+        m_peak.unitBytes.resize(units.size());
         for (size_t i = units.size(); i-- > 0;) {
             // A tied head has only its norm, and gives the embedding's weight its first gradient.
             if (units[i].plan->shape.kind == UnitKind::Head && units[i].plan->shape.parameters.size() == 1)
                 write(units.front().buckets.front());
             for (const LedgerBucket &bucket : units[i].buckets)
                 write(bucket);
+            m_peak.unitBytes[i] = m_live + m_unreducedLive;
             for (const LedgerBucket &bucket : units[i].buckets)
                 reduce(bucket);
-            if (i + 1 == units.size())
-                m_peak.headBytes = m_live + m_unreducedLive;
         }
     }
     const GradientPeak &peak() const { return m_peak; }

@@ -34,7 +34,9 @@ struct GradientPeak
 {
     int64_t bytes = 0;          ///< the most that there is at once
     int64_t unreducedBytes = 0; ///< of these, before or in their reduction
-    int64_t headBytes = 0;      ///< once the loss's unit is done, in the last micro-batch
+    int64_t beforeBytes = 0;    ///< when the last micro-batch's forward begins
+    /// While each unit's backward runs, in the last micro-batch; units in the order of the forward pass.
+    std::vector<int64_t> unitBytes;
 };
 
 /// Follows a step's backward passes: a unit's gradients are allocated when it is computed, its slice when its reduction

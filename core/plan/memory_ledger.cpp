@@ -177,10 +177,11 @@ MemoryLedger ledgerOf(const shapes::ModelPlan &plan, const LedgerOptions &option
     ledger.peak = ledger.atRest;
     ledger.peak.gathered =
         (slotElements(plan, units, options) + keptElements(units, options)) * bytesOf(options.compute);
-    const GradientPeak gradients = gradientPeakOf(plan.pass, units, options.microBatches);
+    GradientPeak gradients = gradientPeakOf(plan.pass, units, options.microBatches);
     ledger.peak.gradients = gradients.bytes;
     ledger.unreduced = gradients.unreducedBytes;
-    ledger.headGradients = gradients.headBytes;
+    ledger.gradientsBefore = gradients.beforeBytes;
+    ledger.gradientsAtUnit = std::move(gradients.unitBytes);
     return ledger;
 }
 

@@ -13,6 +13,7 @@
 #include "core/shapes/unit_plan.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace shardscope::plan {
 
@@ -42,7 +43,9 @@ struct MemoryLedger
 {
     LedgerBytes atRest;          ///< between two steps, from the first one on
     LedgerBytes peak;            ///< of each category by itself, in a step
-    int64_t headGradients = 0;   ///< of gradients: what there is when backward begins, the loss's unit done
+    int64_t gradientsBefore = 0; ///< of gradients: when the last micro-batch's forward begins
+    /// Of gradients: while each unit's backward runs in the last micro-batch; units in the order of the forward pass.
+    std::vector<int64_t> gradientsAtUnit;
     int64_t unreduced = 0;       ///< of peak.gradients: what waits for its reduction, or is in it
     int64_t paddingElements = 0; ///< of all buckets, before ranks share them
     int64_t hostBytes = 0;       ///< offloaded to the host's memory

@@ -64,9 +64,10 @@ std::string remedies(const shapes::ModelPlan &plan, const shapes::ModelShape &sh
 std::string categories(const StepForecast &forecast)
 {
     const LedgerBytes &states = forecast.states;
-    return fmt::format("parameters {}, optimizer {}, gathered {}, gradients {}, activations {}",
+    return fmt::format("parameters {}, optimizer {}, gathered {}, gradients {}, activations {}, temporary {}",
                        formatBytes(states.parameters), formatBytes(states.optimizer), formatBytes(states.gathered),
-                       formatBytes(states.gradients), formatBytes(forecast.activations));
+                       formatBytes(states.gradients), formatBytes(forecast.activations),
+                       formatBytes(forecast.temporary));
 }
 
 } // namespace

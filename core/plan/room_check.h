@@ -22,7 +22,7 @@ struct Room
 int64_t predictedPeak(const StepForecast &now, const StepForecast &next, int64_t measuredPeakBytes);
 
 /// What a user should know before a run begins that is predicted to need more than a rank can have; empty where it is
-/// not. What operations take for the moment comes on top.
+/// not. Buffers of collectives and what the device's own libraries hold come on top.
 std::string warningOfNeed(const StepForecast &forecast, int64_t capacityBytes);
 
 /// Whether a change of a running job's configuration fits. A message with the predicted peak by category, with what

@@ -6,18 +6,21 @@
 
 namespace shardscope::plan {
 
-/// What a rank's device holds at the fullest moment of a step, without what an operation takes only while it runs and
-/// what the plan knows nothing of: those are measured.
+/// What a rank's device holds at the fullest moment of a step: states, what units keep for their backward, and what
+/// operations take for the moment. What the plan knows nothing of (buffers of collectives, what allocators round up,
+/// CUDA's own) is measured.
 struct StepForecast
 {
     LedgerBytes states;
     int64_t activations = 0;
+    int64_t temporary = 0;
     int64_t hostBytes = 0; ///< beside it, what lies in pinned host memory all through the step
-    int64_t total() const { return states.total() + activations; }
+    int64_t total() const { return states.total() + activations + temporary; }
 };
 
-/// The fuller one of two moments: backward begins (all blocks' activations, the loss's gradients), and backward ends
-/// (all gradients, one block's activations). Of blocks that offload activations the statistics alone stay.
+/// The fullest of a step's moments: each unit's forward, the loss, and each unit's backward, all in the last
+/// micro-batch. On the CPU a rank is taken to have one thread; on CUDA, to have the fused attention that GPUs from 9.0
+/// on have.
 StepForecast forecastOf(const shapes::ModelPlan &plan, const shapes::ModelShape &shape,
                         const config::RunConfiguration &configuration);
 

@@ -37,31 +37,44 @@ void CountingAllocator::count(const Block &block, int64_t bytes)
 {
     m_categories[{block.tag.category, block.rank}].add(bytes);
     m_units[{block.tag.category, block.tag.unit}].add(bytes);
+    const MemoryCategory category = block.tag.category;
+    if (category == MemoryCategory::Activations || category == MemoryCategory::Temporary)
+        m_work[block.tag.unit].add(bytes);
+    if (category != MemoryCategory::Communication && category != MemoryCategory::Input &&
+        category != MemoryCategory::Other)
+        m_planned[block.rank].add(bytes);
 }
 
 c10::DataPtr CountingAllocator::allocate(size_t bytes)
 {
     void *address = m_inner->raw_allocate(bytes);
-    if (address) {
-        const std::lock_guard lock(m_mutex);
-        const Block block{static_cast<int64_t>(bytes), threadTag.tag, threadTag.rank};
-        m_blocks[address] = block;
-        count(block, block.bytes);
-    }
+    if (address)
+        allocated(address, static_cast<int64_t>(bytes));
     return {address, address, &freeBlock, at::Device(at::kCPU)};
+}
+
+void CountingAllocator::allocated(void *address, int64_t bytes)
+{
+    const std::lock_guard lock(m_mutex);
+    const Block block{bytes, threadTag.tag, threadTag.rank};
+    m_blocks[address] = block;
+    count(block, bytes);
+}
+
+void CountingAllocator::freed(void *address)
+{
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_blocks.find(address);
+    if (found == m_blocks.end())
+        return;
+    count(found->second, -found->second.bytes);
+    m_blocks.erase(found);
 }
 
 void CountingAllocator::freeBlock(void *address)
 {
     CountingAllocator &self = instance();
-    {
-        const std::lock_guard lock(self.m_mutex);
-        const auto found = self.m_blocks.find(address);
-        if (found != self.m_blocks.end()) {
-            self.count(found->second, -found->second.bytes);
-            self.m_blocks.erase(found);
-        }
-    }
+    self.freed(address);
     self.m_inner->raw_deallocate(address);
 }
 
@@ -86,6 +99,10 @@ void CountingAllocator::forgetHighest()
     for (auto &[category, count] : m_categories)
         count.highest = count.live;
     for (auto &[tag, count] : m_units)
+        count.highest = count.live;
+    for (auto &[unit, count] : m_work)
+        count.highest = count.live;
+    for (auto &[rank, count] : m_planned)
         count.highest = count.live;
 }
 
@@ -121,6 +138,20 @@ int64_t CountingAllocator::liveBytes() const
     for (const auto &[category, count] : m_categories)
         sum += count.live;
     return sum;
+}
+
+int64_t CountingAllocator::highestPlannedBytes(int rank) const
+{
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_planned.find(rank);
+    return found == m_planned.end() ? 0 : found->second.highest;
+}
+
+int64_t CountingAllocator::highestWorkBytes(observe::UnitIndex unit) const
+{
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_work.find(unit);
+    return found == m_work.end() ? 0 : found->second.highest;
 }
 
 observe::MemoryTag CountingAllocator::setTag(observe::MemoryTag tag)

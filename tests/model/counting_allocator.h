@@ -22,6 +22,10 @@ public:
     c10::DeleterFnPtr raw_deleter() const override;
     void copy_data(void *to, const void *from, size_t bytes) const override;
 
+    /// Of an allocator that is not in front of another, CUDA's, tell what it gives out and takes back.
+    void allocated(void *address, int64_t bytes);
+    void freed(void *address);
+
     /// What this thread allocates is of that rank; of rank 0 where nobody says so.
     static void thisThreadIsRank(int rank);
     void forgetHighest();
@@ -31,6 +35,10 @@ public:
     std::map<observe::UnitIndex, int64_t> liveBytesOfUnits(MemoryCategory category) const;
     /// Of all categories.
     int64_t liveBytes() const;
+    /// Of all categories that a plan knows of, together: not communication, input and other.
+    int64_t highestPlannedBytes(int rank = 0) const;
+    /// Of a unit's activations and what is temporary, together.
+    int64_t highestWorkBytes(observe::UnitIndex unit) const;
 
     /// Of this thread.
     static observe::MemoryTag setTag(observe::MemoryTag tag);
@@ -57,6 +65,8 @@ private:
     std::map<void *, Block> m_blocks;
     std::map<std::pair<MemoryCategory, int>, Count> m_categories; ///< by rank
     std::map<std::pair<MemoryCategory, observe::UnitIndex>, Count> m_units;
+    std::map<observe::UnitIndex, Count> m_work; ///< activations and temporary
+    std::map<int, Count> m_planned;             ///< by rank
 };
 
 /// Sets the tag of the thread that calls, which is a rank's. What a rank's other threads allocate is `other`.

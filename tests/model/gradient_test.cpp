@@ -146,17 +146,17 @@ INSTANTIATE_TEST_SUITE_P(Cuda, ExplicitBackward, testing::ValuesIn(casesOn(at::k
 TEST(Attention, isPlainWhereADeviceHasNoFusedKernel)
 {
     using Kind = model::Attention::Kind;
-    const auto kind = [](int capability, at::ScalarType type) {
-        return model::Attention::kindOnCuda(capability, type, 64, false);
+    const auto kind = [](int capability, Precision compute) {
+        return shapes::attentionKindOnCuda(capability, compute, 64, false);
     };
-    EXPECT_EQ(kind(75, at::kBFloat16), Kind::Plain);
-    EXPECT_EQ(kind(80, at::kBFloat16), Kind::Flash);
-    EXPECT_EQ(kind(90, at::kBFloat16), Kind::Cudnn);
-    EXPECT_EQ(kind(75, at::kFloat), Kind::Efficient);
-    EXPECT_EQ(kind(120, at::kFloat), Kind::Efficient);
-    EXPECT_EQ(kind(121, at::kFloat), Kind::Plain);
-    EXPECT_EQ(model::Attention::kindOnCuda(90, at::kBFloat16, 64, true), Kind::Flash);
-    EXPECT_EQ(model::Attention::kindOnCuda(90, at::kBFloat16, 12, false), Kind::Plain);
+    EXPECT_EQ(kind(75, Precision::Bf16), Kind::Plain);
+    EXPECT_EQ(kind(80, Precision::Bf16), Kind::Flash);
+    EXPECT_EQ(kind(90, Precision::Bf16), Kind::Cudnn);
+    EXPECT_EQ(kind(75, Precision::Fp32), Kind::Efficient);
+    EXPECT_EQ(kind(120, Precision::Fp32), Kind::Efficient);
+    EXPECT_EQ(kind(121, Precision::Fp32), Kind::Plain);
+    EXPECT_EQ(shapes::attentionKindOnCuda(90, Precision::Bf16, 64, true), Kind::Flash);
+    EXPECT_EQ(shapes::attentionKindOnCuda(90, Precision::Bf16, 12, false), Kind::Plain);
 }
 
 TEST(Attention, plainEqualsTheFusedOperator)

@@ -58,7 +58,8 @@ TEST_F(RoomCheck, refusesJustWhatIsMoreThanThereIs)
     const int64_t more = bytesOf(next) - bytesOf(now);
     EXPECT_GT(more, 10 * kGib);
     EXPECT_EQ(refusal(next, more), "");
-    EXPECT_THAT(refusal(next, more - 1), AllOf(HasSubstr("predicted peak"), HasSubstr("free"), HasSubstr("--force")));
+    EXPECT_THAT(refusal(next, more - 1),
+                AllOf(HasSubstr("predicted peak"), HasSubstr("temporary"), HasSubstr("free"), HasSubstr("--force")));
     EXPECT_EQ(refusal(now, 0), "") << "what changes nothing";
     EXPECT_EQ(refusal(with("memory.recompute", "block"), 0), "") << "what needs less";
 }
@@ -88,7 +89,7 @@ TEST_F(RoomCheck, knowsTheHostsMemory)
     EXPECT_THAT(checked.error().text, HasSubstr("of the host's memory"));
 }
 
-TEST_F(RoomCheck, aForecastIsStatesAndActivations)
+TEST_F(RoomCheck, aForecastIsStatesActivationsAndWhatIsTemporary)
 {
     const int64_t parameters = shapes::parameterCount(shape);
     const auto forecast = plan::forecastOf(modelPlan, shape, now);
@@ -96,6 +97,9 @@ TEST_F(RoomCheck, aForecastIsStatesAndActivations)
     EXPECT_NEAR(static_cast<double>(forecast.states.optimizer), 2.0 * static_cast<double>(parameters), 1e6);
     const auto ofToken = shapes::blockActivationsPerToken(shape, Precision::Bf16, Recompute::Off);
     EXPECT_EQ(forecast.activations, shape.layers * 2 * 1024 * ofToken.bytes());
+    EXPECT_GT(forecast.temporary, 2 * 2 * 2 * 1024 * shape.ffnHidden); // two matrices of that width, and more
+    EXPECT_LT(forecast.temporary, forecast.activations);
+    EXPECT_EQ(forecast.total(), forecast.states.total() + forecast.activations + forecast.temporary);
     const RunConfiguration recomputed = with("memory.recompute", "block");
     const auto less = plan::forecastOf(shapes::replanned(modelPlan, recomputed).value(), shape, recomputed);
     EXPECT_LT(less.activations, forecast.activations / 5);
