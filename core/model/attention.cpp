@@ -83,7 +83,8 @@ static at::Tensor plainWeights(const at::Tensor &q, const at::Tensor &k, int64_t
 
 static AttentionSaved plainForward(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, int64_t window)
 {
-    const at::Tensor out = at::matmul(plainWeights(q, k, window), v.to(at::kFloat)).to(q.scalar_type());
+    const at::Tensor weights = plainWeights(q, k, window);
+    const at::Tensor out = at::matmul(weights, v.to(at::kFloat)).to(q.scalar_type());
     return {out.transpose(1, 2).contiguous().transpose(1, 2), {}, {}, {}};
 }
 
