@@ -3,6 +3,7 @@
 # Runs on a machine with an NVIDIA GPU: every test labelled gpu, then the benchmarks against PyTorch, then a short table.
 # Works from what tests/gpu/pack.sh packed (.carry/) or, with BUILD=folder, from a build of this machine.
 #   tests/gpu/run_all.sh [tests] [strategies] [bench]      (all three by default)   OUT=folder keeps logs and tables
+#   BENCH='base fp16' takes these groups of gpu_peer.sh's rows alone
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 out=${OUT:-$(mktemp -d)}
@@ -22,7 +23,7 @@ for part in $what; do
     case $part in
     tests) ctest --test-dir "$home" -L gpu --output-on-failure 2>&1 | tee "$out/tests.log" | tail -n 60 ;;
     strategies) python3 tests/gpu/strategies.py --keep "${KEEP:-$(mktemp -d)}" 2>&1 | tee "$out/strategies.log" ;;
-    bench) bash tests/bench/gpu_peer.sh 2>&1 | tee "$out/bench.log" ;;
+    bench) bash tests/bench/gpu_peer.sh ${BENCH:-} 2>&1 | tee "$out/bench.log" ;;
     *) echo "there is no part $part: tests, strategies, bench" >&2; exit 2 ;;
     esac
 done
