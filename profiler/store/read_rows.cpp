@@ -65,13 +65,22 @@ std::vector<StepInfo> readSteps(SourceFile &file, const Catalog &catalog, Index 
     return steps;
 }
 
-void readEvents(SourceFile &file, const Catalog &catalog, int64_t fromEpochNs, std::vector<EventInfo> &events)
+static int64_t rowAfter(const EventPosition &after, Index process)
 {
+    const auto seen = after.find(process);
+    return seen == after.end() ? 0 : seen->second;
+}
+
+void readEvents(SourceFile &file, const Catalog &catalog, const EventPosition &after, std::vector<EventInfo> &events)
+{
+    int64_t firstRow = file.processes.empty() ? 0 : std::numeric_limits<int64_t>::max();
+    for (const auto &[id, process] : file.processes)
+        firstRow = std::min(firstRow, rowAfter(after, process));
     DatabaseFile::Access access(file.database, nullptr);
     file.readStepNumbers(access.database());
-    Query query(access.database(), "SELECT process_id, device_id, time_ns, step_id, kind, text, detail_json FROM event "
-                                   "WHERE time_ns >= ?");
-    query.bind(fromEpochNs);
+    Query query(access.database(), "SELECT process_id, device_id, time_ns, step_id, kind, text, detail_json, rowid "
+                                   "FROM event WHERE rowid > ? ORDER BY rowid");
+    query.bind(firstRow);
     while (query.next()) {
         EventInfo event;
         event.process = find(file.processes, query.integer(0));
@@ -82,7 +91,9 @@ void readEvents(SourceFile &file, const Catalog &catalog, int64_t fromEpochNs, s
         event.kind = query.word(4, EventKind::Warning);
         event.text = query.string(5);
         event.detailJson = query.string(6);
-        events.push_back(std::move(event));
+        event.row = query.integer(7);
+        if (event.row > rowAfter(after, event.process))
+            events.push_back(std::move(event));
     }
 }
 

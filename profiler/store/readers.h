@@ -46,7 +46,7 @@ std::optional<MemoryPeak> readMemoryPeak(SourceFile &file, const Catalog &catalo
 
 std::vector<StepInfo> readSteps(SourceFile &file, const Catalog &catalog, Index process, int64_t processId,
                                 int64_t fromNumber);
-void readEvents(SourceFile &file, const Catalog &catalog, int64_t fromEpochNs, std::vector<EventInfo> &events);
+void readEvents(SourceFile &file, const Catalog &catalog, const EventPosition &after, std::vector<EventInfo> &events);
 std::vector<MetricSeries> readMetrics(SourceFile &file, const Catalog &catalog, Index process, int64_t processId,
                                       int64_t fromEpochNs, const CancelToken &cancel);
 Tail readTail(SourceFile &file, const Catalog &catalog, Index process, int64_t processId, int64_t seenFlushId);

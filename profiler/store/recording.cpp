@@ -257,15 +257,14 @@ Result<std::optional<MemoryPeak>> Recording::memoryPeak(Index process, std::opti
     }
 }
 
-Result<std::vector<EventInfo>> Recording::events(int64_t fromNs) const
+Result<std::vector<EventInfo>> Recording::events(const EventPosition &after) const
 {
     std::vector<EventInfo> events;
-    const int64_t fromEpochNs = toEpoch(*m_state->catalog, fromNs, kEnd).fromNs;
     for (const auto &file : m_state->files) {
         if (!file->readable)
             continue;
         try {
-            readEvents(*file, *m_state->catalog, fromEpochNs, events);
+            readEvents(*file, *m_state->catalog, after, events);
         } catch (const SQLite::Exception &exception) {
             return readError(file->database.path(), exception);
         }

@@ -65,8 +65,8 @@ public:
     /// The peak of a step; without a number, of the step with the highest one. Empty: none was sampled.
     Result<std::optional<MemoryPeak>> memoryPeak(Index process, std::optional<int64_t> stepNumber = {}) const;
 
-    /// Events of all processes, by time.
-    Result<std::vector<EventInfo>> events(int64_t fromNs = kBeginning) const;
+    /// Events of all processes beyond a position, by time.
+    Result<std::vector<EventInfo>> events(const EventPosition &after = {}) const;
     Result<std::vector<MetricSeries>> metrics(Index process, int64_t fromNs = kBeginning,
                                               const CancelToken &cancel = {}) const;
 

@@ -254,7 +254,12 @@ struct EventInfo
     EventKind kind = EventKind::Warning;
     std::string text;
     std::string detailJson; ///< "": none
+    int64_t row = 0;        ///< of its process: later ones have higher numbers
 };
+
+/// The last event of each process that was read. Processes write at times of their own: what happened sooner may be
+/// there to read later.
+using EventPosition = std::map<Index, int64_t>;
 
 struct MetricSeries
 {

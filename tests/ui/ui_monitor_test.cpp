@@ -68,14 +68,15 @@ static run::RunFolder makeRun(const std::filesystem::path &root, RunState state,
 /// A rank's database with what a device's late figures look like: steps are open for long.
 struct LateRank
 {
-    explicit LateRank(const std::filesystem::path &run)
+    explicit LateRank(const std::filesystem::path &run, int number = 0, int worldSize = 1)
     {
         std::filesystem::create_directories(run / "attempt-1");
-        auto opened = store::Writer::open(run / "attempt-1" / "rank-0.sqlite", {1, {}});
+        const std::string file = fmt::format("rank-{}.sqlite", number);
+        auto opened = store::Writer::open(run / "attempt-1" / file, {1, {}});
         if (!opened)
             qFatal("%s", opened.error().text.c_str());
         writer.emplace(std::move(*opened));
-        writer->put(store::ProcessRow{.attempt = 1, .rank = 0, .worldSize = 1, .startedNs = kOriginNs});
+        writer->put(store::ProcessRow{.attempt = 1, .rank = number, .worldSize = worldSize, .startedNs = kOriginNs});
         writer->put(store::MetaRow{1, "origin_ns", std::to_string(kOriginNs)});
     }
     void step(int64_t number, bool ended)
@@ -301,6 +302,39 @@ private Q_SLOTS:
         const ChartData memory = series.memory(0);
         QCOMPARE(memory.columns[0], (std::vector<double>{100, 900, 200}));
         QVERIFY(std::is_sorted(memory.x.begin(), memory.x.end()));
+    }
+
+    void whatARankWritesLaterThanAnotherReachesTheEvents()
+    {
+        test::TemporaryFolder temporary;
+        LateRank first(temporary.path() / "run", 0, 2);
+        LateRank second(temporary.path() / "run", 1, 2);
+        const auto write = [](LateRank &rank, int64_t seconds, const char *text) {
+            rank.writer->add(store::EventRow{.timeNs = LateRank::kOriginNs + seconds * 1'000'000'000, .text = text});
+            QVERIFY(rank.writer->flush().has_value());
+        };
+        QVERIFY(second.writer->flush().has_value());
+        write(first, 1, "first of rank 0");
+        write(first, 3, "second of rank 0");
+        auto recording = store::Recording::open(temporary.path() / "run");
+        QVERIFY(recording.has_value());
+        EventsModel model;
+        LivePosition position;
+        const auto read = [&] {
+            const auto delta = loadLive(*recording, position, {});
+            QVERIFY(delta.has_value());
+            position = (*delta)->position;
+            model.add((*delta)->events, *(*delta)->catalog);
+        };
+        read();
+        QCOMPARE(model.rowCount(), 2);
+        write(second, 2, "of rank 1, between them");
+        read();
+        read(); // nothing twice
+        QCOMPARE(model.rowCount(), 3);
+        QCOMPARE(model.index(0, EventsModel::Text).data().toString(), QStringLiteral("second of rank 0"));
+        QCOMPARE(model.index(1, EventsModel::Text).data().toString(), QStringLiteral("of rank 1, between them"));
+        QCOMPARE(model.index(2, EventsModel::Text).data().toString(), QStringLiteral("first of rank 0"));
     }
 
     void aProcessThatTheCatalogueLacksIsADash()

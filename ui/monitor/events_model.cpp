@@ -3,6 +3,8 @@
 
 #include "ui/common/chart_ticker.h"
 
+#include <algorithm>
+
 namespace shardscope::ui {
 
 static QString whoOf(store::Index index, const store::Catalog &catalog)
@@ -24,11 +26,15 @@ void EventsModel::add(const std::vector<store::EventInfo> &events, const store::
 {
     if (events.empty())
         return;
-    beginInsertRows({}, 0, static_cast<int>(events.size()) - 1);
+    // What another process wrote meanwhile may be older than what is here: each stands at its time.
     for (const store::EventInfo &event : events) {
-        m_rows.push_back({event, whoOf(event.process, catalog)});
+        const auto place =
+            std::ranges::upper_bound(m_rows, event.timeNs, {}, [](const Row &row) { return row.event.timeNs; });
+        const auto shown = static_cast<int>(m_rows.end() - place); // the newest is shown first
+        beginInsertRows({}, shown, shown);
+        m_rows.insert(place, {event, whoOf(event.process, catalog)});
+        endInsertRows();
     }
-    endInsertRows();
 }
 
 const store::EventInfo &EventsModel::eventAt(int row) const

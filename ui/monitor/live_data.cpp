@@ -73,11 +73,13 @@ Result<std::shared_ptr<const LiveDelta>> loadLive(store::Recording &recording, c
         if (Result<> read = readMemory(recording, process, *delta, cancel); !read)
             return tl::unexpected<Error>(read.error());
     }
-    Result<std::vector<store::EventInfo>> events = recording.events(position.nextEventNs);
+    Result<std::vector<store::EventInfo>> events = recording.events(position.events);
     if (!events)
         return tl::unexpected<Error>(events.error());
-    if (!events->empty())
-        delta->position.nextEventNs = events->back().timeNs + 1;
+    for (const store::EventInfo &event : *events) {
+        int64_t &last = delta->position.events[event.process];
+        last = std::max(last, event.row);
+    }
     delta->events = std::move(*events);
     return delta;
 }

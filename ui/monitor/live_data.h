@@ -16,7 +16,7 @@ struct LivePosition
         int64_t nextMemoryNs = store::kBeginning;
     };
     std::map<store::Index, Process> processes;
-    int64_t nextEventNs = store::kBeginning;
+    store::EventPosition events;
 };
 
 /// What has been recorded since a position: every rank's steps, samples of the memory that the model lies in, events.
