@@ -537,12 +537,18 @@ private Q_SLOTS:
              event(12, EventKind::Command, "stop"),
              event(12.4, EventKind::Checkpoint, "Checkpoint of step 19 in 60.9 ms"),
              event(12.5, EventKind::Checkpoint, "checkpoint of step 19"),
-             event(30, EventKind::Checkpoint, "checkpoint of step 29")});
+             event(30, EventKind::Checkpoint, "checkpoint of step 29"),
+             event(40, EventKind::Command, "set parallel.strategy: full → none"),
+             event(40.1, EventKind::Toggle, "parallel.strategy: full → none"),
+             event(40.1, EventKind::Toggle, "parallel.strategy: full → none"), // the other rank's
+             event(40.5, EventKind::Toggle, "offload.optimizer: none → nvme, offload.parameters: none → nvme")});
         QStringList names;
         for (const auto &[x, name] : charts.findChild<Chart *>()->markers().markers())
             names << name;
         QCOMPARE(names, (QStringList{QStringLiteral("Pause"), QStringLiteral("Unpause"), QStringLiteral("Stop"),
-                                     QStringLiteral("Checkpoint"), QStringLiteral("Checkpoint")}));
+                                     QStringLiteral("Checkpoint"), QStringLiteral("Checkpoint"),
+                                     QStringLiteral("parallel.strategy: full → none"),
+                                     QStringLiteral("offload.optimizer: none → nvme, offload.paramet…")}));
     }
 
     void aFailedRunIsShownWithoutItsRecording()

@@ -232,9 +232,15 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
     return columns;
 }
 
+static constexpr qsizetype kDeedLength = 48; ///< of what a marker says: the list of events has all of it
+
 /// What was done, as a marker tells it. Supervisor and ranks word the same command differently.
 static QString deedOf(const store::EventInfo &event)
 {
+    if (event.kind == EventKind::Toggle && !event.text.empty()) {
+        const QString text = QString::fromStdString(event.text);
+        return text.size() > kDeedLength ? text.left(kDeedLength - 1) + u'…' : text;
+    }
     if (event.kind != EventKind::Command || event.text.empty())
         return EventsModel::nameOf(event.kind);
     QString text = QString::fromStdString(event.text);
@@ -246,12 +252,18 @@ static QString deedOf(const store::EventInfo &event)
     return text;
 }
 
+/// Its toggle stands where it came into force.
+static bool asksForToggle(const store::EventInfo &event)
+{
+    return event.kind == EventKind::Command && (event.text.starts_with("set ") || event.text.starts_with("undo "));
+}
+
 void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
 {
     std::vector<std::pair<double, QString>> markers;
     std::map<QString, int64_t> shownNs;
     for (const store::EventInfo &event : events) {
-        if (event.kind == EventKind::Recording)
+        if (event.kind == EventKind::Recording || asksForToggle(event))
             continue;
         // Supervisor and ranks tell of the same thing: one marker is enough.
         const QString deed = deedOf(event);
