@@ -25,6 +25,7 @@
 #include <QLocalSocket>
 #include <QSignalSpy>
 #include <QTest>
+#include <QWheelEvent>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -197,6 +198,21 @@ private Q_SLOTS:
         run.refusal.clear();
         panel.undoAction()->trigger();
         QTRY_VERIFY(!run.last("undo").is_null());
+    }
+
+    void theWheelScrollsTheFormAndChangesNothing()
+    {
+        test::TemporaryFolder temporary;
+        AnsweringRun run(temporary.path() / "run");
+        Opened opened(run);
+        auto *strategy = opened.panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"));
+        QTRY_COMPARE(strategy->currentText(), QStringLiteral("full"));
+        const QPointF middle = strategy->rect().center();
+        QWheelEvent down(middle, strategy->mapToGlobal(middle), {}, {0, -120}, Qt::NoButton, Qt::NoModifier,
+                         Qt::NoScrollPhase, false);
+        QCoreApplication::sendEvent(strategy, &down);
+        QCOMPARE(strategy->currentText(), QStringLiteral("full"));
+        QVERIFY(!opened.panel.applyAction()->isEnabled());
     }
 
     void whatWasTypedStaysWhenSomebodyElseSetsSomething()

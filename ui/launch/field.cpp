@@ -7,6 +7,7 @@
 
 #include <QCheckBox>
 #include <QComboBox>
+#include <QEvent>
 #include <QFileDialog>
 #include <QGridLayout>
 #include <QLabel>
@@ -55,6 +56,8 @@ void Field::build(const QStringList &choices, QWidget *parent)
     } else if (!words.isEmpty()) {
         m_combo = new QComboBox(parent);
         m_combo->addItems(words);
+        m_combo->setFocusPolicy(Qt::StrongFocus); // not by the wheel
+        m_combo->installEventFilter(this);
         m_editor = m_combo;
         connect(m_combo, &QComboBox::currentIndexChanged, this, &Field::edited);
     } else {
@@ -64,6 +67,15 @@ void Field::build(const QStringList &choices, QWidget *parent)
         connect(m_line, &QLineEdit::textChanged, this, &Field::edited);
     }
     m_editor->setMinimumWidth(180);
+}
+
+bool Field::eventFilter(QObject *watched, QEvent *event)
+{
+    if (watched == m_combo && event->type() == QEvent::Wheel && !m_combo->hasFocus()) {
+        event->ignore(); // it is the form's
+        return true;
+    }
+    return QObject::eventFilter(watched, event);
 }
 
 QString Field::text() const

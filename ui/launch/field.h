@@ -41,6 +41,10 @@ public:
 Q_SIGNALS:
     void edited();
 
+protected:
+    /// A wheel that scrolls the form changes no choice that it happens to pass over.
+    bool eventFilter(QObject *watched, QEvent *event) override;
+
 private:
     void build(const QStringList &choices, QWidget *parent);
     void browse(bool folder);
