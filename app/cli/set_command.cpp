@@ -43,7 +43,8 @@ int setCommand(const SetOptions &options)
                                    .live = {options.assignments, options.rules, options.force}};
     const auto result = client->send(request, kPatience);
     if (!result)
-        return failWith(result.error().refused ? kWrongInput : kJobFailed, result.error().text);
+        return failWith(result.error().refused ? kWrongInput : kJobFailed,
+                        result.error().text + (result.error().forcible ? " --force sets it all the same." : ""));
     Output(STDOUT_FILENO)
         .result(options.format == Format::Json ? run::dump(*result) : describeResult(options, *result));
     return kDone;

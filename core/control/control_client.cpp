@@ -102,13 +102,13 @@ Result<bool> ControlClient::receive(Clock::time_point deadline)
 
 Result<nlohmann::json> ControlClient::request(RequestKind kind, std::chrono::milliseconds patience)
 {
-    return send({0, kind}, patience).map_error([](const Refusal &refusal) { return Error{refusal.text}; });
+    return send({0, kind}, patience).map_error([](const Refusal &refusal) -> Error { return refusal; });
 }
 
 tl::expected<nlohmann::json, ControlClient::Refusal> ControlClient::send(Request request,
                                                                          std::chrono::milliseconds patience)
 {
-    const auto failed = [](std::string text) { return tl::unexpected(Refusal{std::move(text)}); };
+    const auto failed = [](std::string text) { return tl::unexpected(Refusal({std::move(text)})); };
     request.id = ++m_lastId;
     const std::string line = toLine(request) + "\n";
     if (::send(m_fd, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
@@ -121,7 +121,7 @@ tl::expected<nlohmann::json, ControlClient::Refusal> ControlClient::send(Request
             const Reply found = *reply;
             m_replies.erase(reply);
             if (!found.ok)
-                return tl::unexpected(Refusal{found.error, found.refused});
+                return tl::unexpected(Refusal({found.error}, found.refused, found.forcible));
             return found.result;
         }
         if (Clock::now() >= deadline)

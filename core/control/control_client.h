@@ -27,10 +27,16 @@ public:
     ControlClient &operator=(const ControlClient &) = delete;
 
     /// Why a request was not carried out.
-    struct Refusal
+    struct Refusal : Error
     {
-        std::string text;
-        bool refused = false; ///< what was asked for can't be, and nothing was done
+        Refusal(Error why, bool refused = false, bool forcible = false)
+            : Error(std::move(why))
+            , refused(refused)
+            , forcible(forcible)
+        {
+        }
+        bool refused;  ///< what was asked for can't be, and nothing was done
+        bool forcible; ///< refused for the memory alone: the same with force is carried out
     };
     /// Sends and waits for the reply. Events that come meanwhile are kept for nextEvent(). A reply that is not ok is an
     /// error with its text, and so is a supervisor that ends without one.

@@ -41,6 +41,8 @@ std::string toLine(const Reply &reply)
         line["error"] = reply.error;
     if (reply.refused)
         line["refused"] = true;
+    if (reply.forcible)
+        line["forcible"] = true;
     return dump(line);
 }
 
@@ -103,6 +105,7 @@ Result<Incoming> incomingFromLine(std::string_view line)
     take(*object, "ok", reply.ok);
     take(*object, "error", reply.error);
     take(*object, "refused", reply.refused);
+    take(*object, "forcible", reply.forcible);
     reply.result = object->value("result", json::object());
     return incoming;
 }

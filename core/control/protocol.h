@@ -46,7 +46,8 @@ struct Reply
     bool ok = true;
     std::string error; ///< for a user; empty where ok
     nlohmann::json result = nlohmann::json::object();
-    bool refused = false; ///< not ok, and nothing was done: what was asked for can't be
+    bool refused = false;  ///< not ok, and nothing was done: what was asked for can't be
+    bool forcible = false; ///< refused for the memory alone: the same with force is carried out
 };
 
 struct Event

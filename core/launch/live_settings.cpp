@@ -5,6 +5,7 @@
 #include "core/config/configuration_file.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace shardscope::launch {
 
@@ -29,12 +30,26 @@ std::optional<control::ConfigurationChange> LiveSettings::accept(config::RunConf
                                         .fullJson = config::toJson(m_accepted).dump()};
 }
 
-Result<std::optional<control::ConfigurationChange>> LiveSettings::set(const config::LiveRequest &request,
-                                                                      std::optional<int64_t> peakAllocatedBytes)
+Result<config::RunConfiguration> LiveSettings::admitted(const config::LiveRequest &request,
+                                                        std::optional<int64_t> peakAllocatedBytes) const
 {
     auto next = config::withChanges(m_accepted, request, m_startRules);
     if (next && m_admit)
         next = m_admit({*next, m_accepted, peakAllocatedBytes, request.force});
+    return next;
+}
+
+bool LiveSettings::isForcible(config::LiveRequest request, std::optional<int64_t> peakAllocatedBytes) const
+{
+    if (std::exchange(request.force, true))
+        return false;
+    return admitted(request, peakAllocatedBytes).has_value();
+}
+
+Result<std::optional<control::ConfigurationChange>> LiveSettings::set(const config::LiveRequest &request,
+                                                                      std::optional<int64_t> peakAllocatedBytes)
+{
+    auto next = admitted(request, peakAllocatedBytes);
     if (!next)
         return tl::unexpected(next.error());
     config::RunConfiguration before = m_accepted;

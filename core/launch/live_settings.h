@@ -40,6 +40,8 @@ public:
     /// peakAllocatedBytes: measured, of the rank that holds most.
     Result<std::optional<control::ConfigurationChange>> set(const config::LiveRequest &request,
                                                             std::optional<int64_t> peakAllocatedBytes = {});
+    /// Whether what set() refuses is refused for the memory alone: with force it would be a change.
+    bool isForcible(config::LiveRequest request, std::optional<int64_t> peakAllocatedBytes) const;
     /// Back to before the last change. An error where there is none.
     Result<std::optional<control::ConfigurationChange>> undo();
 
@@ -48,6 +50,8 @@ public:
     nlohmann::json describe() const;
 
 private:
+    Result<config::RunConfiguration> admitted(const config::LiveRequest &request,
+                                              std::optional<int64_t> peakAllocatedBytes) const;
     std::optional<control::ConfigurationChange> accept(config::RunConfiguration next, std::string origin);
 
     config::RunConfiguration m_accepted;

@@ -30,25 +30,25 @@ void Supervisor::configure(qint64 client, const control::Request &request)
     const auto reply = [this, client, id = request.id](const json &result) {
         m_server.reply(client, {.id = id, .result = result});
     };
-    const auto refuse = [this, client, id = request.id](const std::string &why, bool refused) {
-        m_server.reply(client, {.id = id, .ok = false, .error = why, .refused = refused});
+    const auto refuse = [this, client, id = request.id](const std::string &why, bool forcible = false) {
+        m_server.reply(client, {.id = id, .ok = false, .error = why, .refused = true, .forcible = forcible});
     };
     if (m_commands.stopping())
-        return refuse("The run is stopping.", true);
-    const auto change = request.kind == RequestKind::Undo ? m_settings.undo()
-                                                          : m_settings.set(request.live, m_status.peakAllocatedBytes);
+        return refuse("The run is stopping.");
+    const bool isUndo = request.kind == RequestKind::Undo;
+    const auto change = isUndo ? m_settings.undo() : m_settings.set(request.live, m_status.peakAllocatedBytes);
     if (!change)
-        return refuse(change.error().text, true);
+        return refuse(change.error().text, !isUndo && m_settings.isForcible(request.live, m_status.peakAllocatedBytes));
     if (!*change)
         return reply({{"step", nullptr}, {"changed", json::object()}, {"text", ""}});
     m_changes.emplace((*change)->number, **change);
     m_observer.event(EventKind::Command, fmt::format("{} {}", toText(request.kind), (*change)->text),
                      run::dump({{"asker", "control socket"}, {"step", run::orNull(m_status.step)}}));
-    m_commands.add(Order(Command::Set, (*change)->number), [this, reply, refuse,
+    m_commands.add(Order(Command::Set, (*change)->number), [this, client, reply, id = request.id,
                                                             number = (*change)->number](const Result<json> &result) {
         const control::ConfigurationChange set = m_changes.extract(number).mapped();
         if (!result)
-            return refuse(result.error().text, false);
+            return m_server.reply(client, {.id = id, .ok = false, .error = result.error().text});
         keepInForce(set);
         tell(fmt::format("From step {}: {}", result->at("step").get<int64_t>(), set.text));
         reply({{"step", result->at("step")}, {"changed", json::parse(set.changedJson)}, {"text", set.text}});

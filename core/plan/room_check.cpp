@@ -97,8 +97,7 @@ Result<> checkRoom(const shapes::ModelPlan &plan, const shapes::ModelShape &shap
     const int64_t peak = predictedPeak(*before, *after, room.peakBytes);
     const int64_t moreOnHost = after->hostBytes - before->hostBytes;
     if (room.freeHostBytes && moreOnHost > *room.freeHostBytes)
-        return fail("This needs {} more of the host's memory a rank, and {} are free for each. --force sets it all "
-                    "the same.",
+        return fail("This needs {} more of the host's memory a rank, and {} are free for each.",
                     formatBytes(moreOnHost), formatBytes(*room.freeHostBytes));
     if (!room.freeBytes || peak <= room.peakBytes)
         return {};
@@ -107,7 +106,7 @@ Result<> checkRoom(const shapes::ModelPlan &plan, const shapes::ModelShape &shap
         return {};
     return fail(
         "The predicted peak of a rank is {} ({}, the rest as measured {}), and it can have {}: {} that it holds "
-        "at its peak now, and {} that are free. {} --force sets it all the same.",
+        "at its peak now, and {} that are free. {}",
         formatBytes(peak), categories(*after), formatBytes(std::max<int64_t>(0, peak - after->total())),
         formatBytes(limitBytes), formatBytes(room.peakBytes), formatBytes(*room.freeBytes),
         remedies(plan, shape, *before, next, room, limitBytes));

@@ -118,6 +118,8 @@ TEST(Protocol, repliesAndEventsAreToldApart)
     EXPECT_EQ(bad->reply->error, "no");
     EXPECT_FALSE(bad->reply->refused);
     EXPECT_TRUE(incomingFromLine(toLine(Reply{2, false, "no", {}, true}))->reply->refused);
+    EXPECT_FALSE(incomingFromLine(toLine(Reply{2, false, "no", {}, true}))->reply->forcible);
+    EXPECT_TRUE(incomingFromLine(toLine(Reply{2, false, "no", {}, true, true}))->reply->forcible);
     const auto event = incomingFromLine(toLine(Event{"step", {{"step", 5}}}));
     ASSERT_TRUE(event && event->event);
     EXPECT_EQ(event->event->name, "step");

@@ -64,6 +64,9 @@ TEST(LiveSettings, isJudgedByWhatIsAcceptedAndMeasured)
     };
     LiveSettings settings({}, noRoom);
     EXPECT_EQ(settings.set({{"parallel.strategy=none"}, {}}, 123).error().text, "No room.");
+    EXPECT_TRUE(settings.isForcible({{"parallel.strategy=none"}, {}}, 123));
+    EXPECT_FALSE(settings.isForcible({{"parallel.strategy=none"}, {}, true}, 123)) << "it was";
+    EXPECT_FALSE(settings.isForcible({{"train.seed=1"}, {}}, 123)) << "whatever the memory";
     EXPECT_EQ(settings.accepted().parallel.strategy, Strategy::Full);
     EXPECT_TRUE(settings.set({{"parallel.strategy=none"}, {}, true}, 123));
     EXPECT_EQ(settings.accepted().parallel.strategy, Strategy::None);

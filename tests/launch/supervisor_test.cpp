@@ -120,7 +120,7 @@ protected:
         using Answer = tl::expected<nlohmann::json, ControlClient::Refusal>;
         return waitFor(std::async(std::launch::async, [&]() -> Answer {
             auto client = ControlClient::connect(plan.folder);
-            return client ? client->send(request, 60s) : Answer(tl::unexpected(ControlClient::Refusal{"no client"}));
+            return client ? client->send(request, 60s) : Answer(tl::unexpected(ControlClient::Refusal({"no client"})));
         }));
     }
     run::RunStatus stateFile() const { return run::readStatus(plan.folder).value(); }
@@ -495,15 +495,20 @@ TEST_F(SupervisorTest, aSetWhilePausedIsInForceAtTheNextStep)
 
 TEST_F(SupervisorTest, aSetThatCannotBeIsRefusedBeforeAnyRankHearsOfIt)
 {
-    plan.admit = [](const launch::ProposedChange &) -> Result<config::RunConfiguration> { return fail("Not here."); };
+    plan.admit = [](const launch::ProposedChange &change) -> Result<config::RunConfiguration> {
+        if (change.force)
+            return change.next;
+        return fail("Not here.");
+    };
     start("", 1'000'000, 2);
     waitForStep(1);
-    for (const auto &[assignment, why] :
-         {std::pair("parallel.strategy=none", "Not here."), std::pair("train.steps=1", "fixed while a run goes on")}) {
+    for (const auto &[assignment, why, forcible] : {std::tuple("parallel.strategy=none", "Not here.", true),
+                                                    std::tuple("train.steps=1", "fixed while a run goes on", false)}) {
         const auto set = askLive({.kind = RequestKind::Set, .live = {{assignment}, {}}});
         ASSERT_FALSE(set);
         EXPECT_THAT(set.error().text, HasSubstr(why));
         EXPECT_TRUE(set.error().refused);
+        EXPECT_EQ(set.error().forcible, forcible);
     }
     EXPECT_THAT(askLive({.kind = RequestKind::Undo}).error().text, HasSubstr("nothing to undo"));
     ASSERT_TRUE(ask(RequestKind::Stop));

@@ -18,11 +18,14 @@
 #include "ui/toggles/unit_tree.h"
 
 #include <QAction>
+#include <QCheckBox>
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
 #include <QLocalServer>
 #include <QLocalSocket>
+#include <QMessageBox>
+#include <QPointer>
 #include <QSignalSpy>
 #include <QTest>
 #include <QWheelEvent>
@@ -66,8 +69,9 @@ struct AnsweringRun
         json reply = {{"version", 1}, {"id", request["id"]}, {"ok", true}};
         if (request["command"] == "configuration")
             reply["result"] = {{"configuration", config::toJson(configuration)}, {"start_rules", 0}, {"undo", undo}};
-        else if (!refusal.empty())
-            reply = {{"version", 1}, {"id", request["id"]}, {"ok", false}, {"refused", true}, {"error", refusal}};
+        else if (!refusal.empty() && request["command"] == "set" && !request.contains("force"))
+            reply = {{"version", 1},    {"id", request["id"]},  {"ok", false},
+                     {"refused", true}, {"forcible", forcible}, {"error", refusal}};
         else
             reply["result"] = {{"step", 12}, {"changed", json::object()}, {"text", "a: 1 → 2"}};
         socket.write(QByteArray::fromStdString(reply.dump() + "\n"));
@@ -88,7 +92,8 @@ struct AnsweringRun
     std::optional<run::RunLock> lock;
     config::RunConfiguration configuration;
     json undo = nullptr;
-    std::string refusal;
+    std::string refusal; ///< of each set without force; empty: none
+    bool forcible = false;
     std::vector<json> received;
 };
 
@@ -198,6 +203,55 @@ private Q_SLOTS:
         run.refusal.clear();
         panel.undoAction()->trigger();
         QTRY_VERIFY(!run.last("undo").is_null());
+    }
+
+    void whatMayNotFitIsAskedForAgain()
+    {
+        test::TemporaryFolder temporary;
+        AnsweringRun run(temporary.path() / "run");
+        run.refusal = "The predicted peak of a rank is 9 GiB, and it can have 8 GiB.";
+        run.forcible = true;
+        Opened opened(run);
+        TogglesPanel &panel = opened.panel;
+        auto *strategy = panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"));
+        QTRY_COMPARE(strategy->currentText(), QStringLiteral("full"));
+        strategy->setCurrentText(QStringLiteral("none"));
+        /// Applies, and presses a button of the question that comes, with or without a checkpoint first.
+        const auto answer = [&](const char *button, bool checkpoint) {
+            run.received.clear();
+            panel.applyAction()->trigger();
+            QTRY_VERIFY(panel.findChild<QMessageBox *>(QStringLiteral("force")));
+            QPointer<QMessageBox> box = panel.findChild<QMessageBox *>(QStringLiteral("force"));
+            QVERIFY(box->informativeText().contains(QString::fromStdString(run.refusal)));
+            QVERIFY(box->checkBox()->isChecked());
+            box->checkBox()->setChecked(checkpoint);
+            QAbstractButton *pressed = button ? box->findChild<QAbstractButton *>(QString::fromLatin1(button))
+                                              : box->button(QMessageBox::Cancel);
+            QTest::mouseClick(pressed, Qt::LeftButton);
+            QTRY_VERIFY(!box);
+        };
+        const auto commands = [&run] {
+            std::vector<std::string> commands;
+            for (const json &request : run.received)
+                commands.push_back(request["command"]);
+            return commands;
+        };
+        QSignalSpy told(&panel, &TogglesPanel::told);
+        answer(nullptr, true);
+        QVERIFY(panel.applyAction()->isEnabled()); // as it was
+        QVERIFY(commands() == std::vector<std::string>{"set"});
+
+        answer("applyAnyway", true);
+        QTRY_COMPARE(told.count(), 1);
+        QTRY_VERIFY(commands() == (std::vector<std::string>{"set", "checkpoint", "set", "configuration"}));
+        QVERIFY(run.last("set")["set"] == json::array({"parallel.strategy=none"}));
+        QVERIFY(run.last("set")["force"] == true);
+
+        QTRY_COMPARE(strategy->currentText(), QStringLiteral("full")); // what this run says is in force
+        strategy->setCurrentText(QStringLiteral("none"));
+        answer("applyAnyway", false);
+        QTRY_COMPARE(told.count(), 2);
+        QTRY_VERIFY(commands() == (std::vector<std::string>{"set", "set", "configuration"}));
     }
 
     void theWheelScrollsTheFormAndChangesNothing()

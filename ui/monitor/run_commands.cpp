@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/monitor/run_commands.h"
 
-#include "core/control/control_client.h"
 #include "core/run/run_status.h"
 #include "ui/common/background.h"
 #include "ui/common/icons.h"
@@ -29,7 +28,7 @@ class RunCommands::Connections
 {
 public:
     /// Sends and waits for the answer, or for closeAll().
-    Result<nlohmann::json> request(control::ControlClient &client, const control::Request &request)
+    Answer request(control::ControlClient &client, const control::Request &request)
     {
         {
             const std::lock_guard lock(m_mutex);
@@ -40,7 +39,7 @@ public:
         auto reply = client.send(request, kPatience);
         const std::lock_guard lock(m_mutex);
         m_sockets.erase(client.fd()); // before the client closes it and the number is another file's
-        return reply.map_error([](const auto &refusal) { return Error{refusal.text}; });
+        return reply;
     }
 
     void closeAll()
@@ -167,11 +166,11 @@ void RunCommands::send(RequestKind kind)
 }
 
 void RunCommands::sendInBackground(const QString &folder, const control::Request &request,
-                                   std::function<void(const Result<nlohmann::json> &)> done)
+                                   std::function<void(const Answer &)> done)
 {
     inBackground(
         m_threads, this,
-        [folder, request, connections = m_connections]() -> Result<nlohmann::json> {
+        [folder, request, connections = m_connections]() -> Answer {
             Result<control::ControlClient> client = control::ControlClient::connect(run::RunFolder(toPath(folder)));
             if (!client)
                 return tl::unexpected<Error>(client.error());
@@ -182,15 +181,15 @@ void RunCommands::sendInBackground(const QString &folder, const control::Request
 
 void RunCommands::ask(const QString &folder, const control::Request &request)
 {
-    sendInBackground(folder, request, [this, folder, kind = request.kind](const Result<nlohmann::json> &reply) {
+    sendInBackground(folder, request, [this, folder, kind = request.kind](const Answer &reply) {
         if (reply)
             Q_EMIT answered(folder, kind, *reply);
         else
-            Q_EMIT refused(folder, kind, QString::fromStdString(reply.error().text));
+            Q_EMIT refused(folder, kind, QString::fromStdString(reply.error().text), reply.error().forcible);
     });
 }
 
-void RunCommands::onReply(const QString &folder, RequestKind kind, const Result<nlohmann::json> &reply)
+void RunCommands::onReply(const QString &folder, RequestKind kind, const Answer &reply)
 {
     m_waiting.erase({folder, kind});
     updateEnabled();

@@ -3,7 +3,7 @@
 
 #include "core/base/names.h"
 #include "core/base/result.h"
-#include "core/control/protocol.h"
+#include "core/control/control_client.h"
 
 #include <QObject>
 #include <QString>
@@ -42,7 +42,7 @@ public:
     QAction *resumeAction() const { return m_resume; }
     /// The run that is being started again; empty: none.
     void setResuming(const QString &folder);
-    /// Set, Undo or Configuration, to the run in that folder; answered() or refused() follows.
+    /// Set, Undo, Configuration or Checkpoint, to the run in that folder; answered() or refused() follows.
     void ask(const QString &folder, const control::Request &request);
 
     /// Pause's icon and text follow the state and the theme.
@@ -56,18 +56,20 @@ Q_SIGNALS:
     void resumeWanted(const QString &folder);
     /// What ask() was answered, and by which run.
     void answered(const QString &folder, shardscope::control::RequestKind kind, const nlohmann::json &result);
-    void refused(const QString &folder, shardscope::control::RequestKind kind, const QString &why);
+    /// forcible: a Set that would be carried out with force.
+    void refused(const QString &folder, shardscope::control::RequestKind kind, const QString &why, bool forcible);
 
 private:
     class Connections;
+    using Answer = tl::expected<nlohmann::json, control::ControlClient::Refusal>;
 
     void send(control::RequestKind kind);
     void sendInBackground(const QString &folder, const control::Request &request,
-                          std::function<void(const Result<nlohmann::json> &)> done);
+                          std::function<void(const Answer &)> done);
     void confirmAndKill();
     void updateEnabled();
     void updateResume();
-    void onReply(const QString &folder, control::RequestKind kind, const Result<nlohmann::json> &reply);
+    void onReply(const QString &folder, control::RequestKind kind, const Answer &reply);
 
     QWidget *m_window;
     QAction *m_pause;

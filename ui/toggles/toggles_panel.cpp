@@ -10,6 +10,7 @@
 #include "ui/launch/field.h"
 #include "ui/monitor/run_commands.h"
 #include "ui/toggles/effect_card.h"
+#include "ui/toggles/force_question.h"
 #include "ui/toggles/unit_tree.h"
 
 #include <QAction>
@@ -43,6 +44,9 @@ TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, 
     , m_effect(new EffectCard(this))
 {
     setAccessibleName(tr("Settings of the running job"));
+    m_apply->setObjectName(QStringLiteral("apply"));
+    m_undo->setObjectName(QStringLiteral("undo"));
+    m_tree->setObjectName(QStringLiteral("units"));
     m_apply->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_A);
     m_undo->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_Z);
     m_shown->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_D);
@@ -152,6 +156,7 @@ QWidget *TogglesPanel::buildButtons()
     layout->setSpacing(8);
     for (QAction *action : {m_apply, m_undo, m_commands.checkpointAction()}) {
         auto *button = new QPushButton(action->text(), buttons);
+        button->setObjectName(action->objectName());
         const auto follow = [button, action] {
             button->setText(action->text());
             button->setEnabled(action->isEnabled());
@@ -178,7 +183,7 @@ void TogglesPanel::setRun(const run::RunSummary *run)
     m_live = live;
     if (another || !live) {
         m_inForce.reset();
-        m_waiting = false;
+        m_waiting.reset();
         m_sent.clear();
         m_applied.clear();
         setProblem({});
@@ -205,7 +210,12 @@ void TogglesPanel::onAnswered(const QString &folder, RequestKind kind, const nlo
         return;
     if (kind == RequestKind::Configuration)
         return takeConfiguration(result);
-    m_waiting = false;
+    if (kind == RequestKind::Checkpoint) {
+        if (m_waiting == kind) // else the run has ended meanwhile
+            send({.kind = RequestKind::Set, .live = m_request});
+        return;
+    }
+    m_waiting.reset();
     m_applied = std::exchange(m_sent, {});
     setProblem({});
     const auto step = result.find("step");
@@ -219,16 +229,19 @@ void TogglesPanel::onAnswered(const QString &folder, RequestKind kind, const nlo
     askConfiguration();
 }
 
-void TogglesPanel::onRefused(const QString &folder, RequestKind kind, const QString &why)
+void TogglesPanel::onRefused(const QString &folder, RequestKind kind, const QString &why, bool forcible)
 {
     if (folder != m_folder)
         return;
-    if (kind != RequestKind::Configuration) {
-        m_waiting = false;
-        m_sent.clear();
-    }
+    if (kind != RequestKind::Configuration)
+        m_waiting.reset();
     setProblem(why);
     updateButtons();
+    if (forcible)
+        askToForce(this, why, [this, folder, request = m_request](bool checkpointFirst) {
+            if (folder == m_folder && m_live)
+                applyAnyway(request, checkpointFirst);
+        });
 }
 
 void TogglesPanel::takeConfiguration(const nlohmann::json &result)
@@ -321,8 +334,9 @@ void TogglesPanel::updateButtons()
     const bool ready = m_live && m_inForce && !m_waiting;
     m_state->setText(m_folder.isEmpty() ? tr("No run is open.")
                      : !m_live          ? tr("Settings change while a run goes on. This one does not.")
-                     : m_waiting        ? tr("In force in two steps …")
-                                        : QString());
+                     : !m_waiting       ? QString()
+                     : m_waiting == RequestKind::Checkpoint ? tr("A checkpoint is written first …")
+                                                            : tr("In force in two steps …"));
     m_state->setVisible(!m_state->text().isEmpty());
     m_apply->setEnabled(ready && !edits().empty());
     m_undo->setEnabled(ready && !m_restores.isEmpty());
@@ -344,19 +358,33 @@ void TogglesPanel::apply()
     const auto changed = edits();
     if (changed.empty())
         return;
-    m_waiting = true;
     m_sent = changed;
-    setProblem({});
-    m_commands.ask(m_folder,
-                   {.kind = RequestKind::Set, .live = requestFor(changed, m_tree->chosen(), m_tree->units())});
-    updateButtons();
+    m_request = requestFor(changed, m_tree->chosen(), m_tree->units());
+    send({.kind = RequestKind::Set, .live = m_request});
+}
+
+/// What was refused, whatever stands in the form by now.
+void TogglesPanel::applyAnyway(const config::LiveRequest &request, bool checkpointFirst)
+{
+    m_request = request;
+    m_request.force = true;
+    if (checkpointFirst)
+        send({.kind = RequestKind::Checkpoint}); // its answer brings the Set
+    else
+        send({.kind = RequestKind::Set, .live = m_request});
 }
 
 void TogglesPanel::undo()
 {
-    m_waiting = true;
+    m_sent.clear();
+    send({.kind = RequestKind::Undo});
+}
+
+void TogglesPanel::send(const control::Request &request)
+{
+    m_waiting = request.kind;
     setProblem({});
-    m_commands.ask(m_folder, {.kind = RequestKind::Undo});
+    m_commands.ask(m_folder, request);
     updateButtons();
 }
 

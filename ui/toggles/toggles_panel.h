@@ -15,7 +15,8 @@ class QVBoxLayout;
 
 namespace shardscope::control {
 enum class RequestKind;
-}
+struct Request;
+} // namespace shardscope::control
 namespace shardscope::analysis {
 struct ChangeEffect;
 }
@@ -56,7 +57,7 @@ private:
     void addGroup(QVBoxLayout *layout, const QString &title, std::string_view section);
     void askConfiguration();
     void onAnswered(const QString &folder, control::RequestKind kind, const nlohmann::json &result);
-    void onRefused(const QString &folder, control::RequestKind kind, const QString &why);
+    void onRefused(const QString &folder, control::RequestKind kind, const QString &why, bool forcible);
     void takeConfiguration(const nlohmann::json &result);
     void showValues();
     void restore(const std::map<std::string, std::string> &edits);
@@ -65,6 +66,8 @@ private:
     void readUnits();
     void readEffect();
     void apply();
+    void applyAnyway(const config::LiveRequest &request, bool checkpointFirst);
+    void send(const control::Request &request);
     void undo();
     void setProblem(const QString &text);
     /// By key path, what was edited and is another value than the one in force.
@@ -86,14 +89,15 @@ private:
     bool m_live = false;
     std::optional<config::RunConfiguration> m_inForce;
     std::map<std::string, std::optional<std::string>> m_values; ///< shown before any edit
-    std::map<std::string, std::string> m_sent;                  ///< edits of the Set under way
+    std::map<std::string, std::string> m_sent;                  ///< edits of the Set under way, or refused
+    config::LiveRequest m_request;                              ///< of that Set
     std::map<std::string, std::string> m_applied;               ///< edits that are in force, and not yet shown so
     QString m_restores;                                         ///< by Undo; empty: nothing to undo
     size_t m_configs = 0;                                       ///< rows of the catalogue's table
     size_t m_settledConfigs = 0;                                ///< with as many the card's figures were final
     bool m_hasEffect = false;
     bool m_showing = false;
-    bool m_waiting = false; ///< for the answer to a Set or Undo
+    std::optional<control::RequestKind> m_waiting; ///< for the answer to a Set, an Undo, or the Checkpoint before a Set
 };
 
 } // namespace shardscope::ui
