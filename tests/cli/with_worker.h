@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/config/machine_facts.h"
 #include "core/launch/launch_plan.h"
 #include "tests/cli/program.h"
 
@@ -13,12 +14,20 @@ namespace shardscope::test {
 /// A learning rate that does not depend on the number of steps, so that runs of different lengths have one curve.
 inline const std::vector<std::string> kConstantRate = {"--set", "optimizer.min_learning_rate=0.001"};
 
-/// shardscope-cli with the real worker, a small text as data, tiny on two CPU ranks.
+/// shardscope-cli with the real worker, a small text as data, tiny on two ranks: on the CPU, or both on the first GPU.
 class WithWorker : public testing::Test
 {
 protected:
+    explicit WithWorker(DeviceKind device = DeviceKind::Cpu)
+        : m_device(device)
+    {
+    }
     void SetUp() override
     {
+        if (m_device == DeviceKind::Cuda) {
+            if (const auto machine = config::probeMachine(); machine.cudaDevices.empty())
+                GTEST_SKIP() << "no CUDA device: " << machine.cudaProblem;
+        }
         // The command line looks beside itself, and this test is beside it.
         if (const auto worker = launch::findWorker(); !worker)
             GTEST_SKIP() << "shardscope-worker is not built: " << worker.error().text;
@@ -37,13 +46,15 @@ protected:
                                         "--ranks",
                                         "2",
                                         "--device",
-                                        "cpu",
+                                        std::string(toText(m_device)),
                                         "--set",
                                         "run.name=" + name,
                                         "--set",
                                         "train.sequence_length=32",
                                         "--set",
                                         "train.micro_batch=1"};
+        if (m_device == DeviceKind::Cuda)
+            all.emplace_back("--share-device");
         all.insert(all.end(), more.begin(), more.end());
         return all;
     }
@@ -72,6 +83,7 @@ protected:
         return all;
     }
     CommandLine cli;
+    const DeviceKind m_device;
 };
 
 } // namespace shardscope::test

@@ -26,6 +26,7 @@ RunStatusLine::RunStatusLine(QWidget *parent)
     m_recorded->setAccessibleName(tr("Recorded"));
     m_memory->setAccessibleName(tr("Memory"));
     m_message->setAccessibleName(tr("Message"));
+    m_message->setObjectName(QStringLiteral("message"));
     m_message->setTextFormat(Qt::PlainText);
     m_message->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_message->installEventFilter(this);

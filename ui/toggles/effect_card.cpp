@@ -70,6 +70,7 @@ EffectCard::EffectCard(QWidget *parent)
     setAutoFillBackground(true);
     setBackgroundRole(QPalette::Base);
     setAccessibleName(tr("What the last change did"));
+    m_title->setObjectName(QStringLiteral("change"));
     auto *grid = new QGridLayout(this);
     grid->setContentsMargins(12, 8, 12, 8);
     grid->setHorizontalSpacing(8);
@@ -79,10 +80,13 @@ EffectCard::EffectCard(QWidget *parent)
     m_waiting->setForegroundRole(QPalette::PlaceholderText);
     grid->addWidget(m_title, 0, 0, 1, 4);
     const QString names[] = {tr("Step time"), tr("Peak memory"), tr("Exposed communication")};
+    const QString figures[] = {QStringLiteral("step"), QStringLiteral("peak"), QStringLiteral("exposed")};
     for (int i = 0; i < 3; ++i) {
         Row &row = m_rows[static_cast<size_t>(i)];
         row = {new QLabel(names[i], this), new QLabel(this), new QLabel(this), new QLabel(this)};
         row.name->setWordWrap(true);
+        row.before->setObjectName(figures[i] + QStringLiteral(".before"));
+        row.after->setObjectName(figures[i] + QStringLiteral(".after"));
         for (QLabel *label : {row.before, row.after, row.verdict}) {
             label->setTextFormat(Qt::PlainText);
             label->setTextInteractionFlags(Qt::TextSelectableByMouse);
