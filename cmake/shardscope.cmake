@@ -15,6 +15,8 @@ set(SHARDSCOPE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 add_library(shardscope_options INTERFACE)
 target_compile_options(shardscope_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-fno-semantic-interposition;-fpch-preprocess>
+  # Places in the source as the repository has them: texts say no builder's folder, and clones share compiled tests.
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
   $<$<AND:$<BOOL:${SHARDSCOPE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 target_compile_definitions(shardscope_options INTERFACE QT_NO_KEYWORDS SPDLOG_FMT_EXTERNAL)
 target_include_directories(shardscope_options INTERFACE ${PROJECT_SOURCE_DIR})
