@@ -189,10 +189,10 @@ void Block::feedForwardBackward(const PassShape &pass, const at::Tensor &d_MC, B
     const at::Tensor norm_C = m_engine.parameter(m_unit, Parameters::feedForwardNorm);
     {
         const at::Tensor dh_MF = work.temporary({pass.rows(), model.ffnHidden});
-        const at::Tensor h_MF = work.temporary({pass.rows(), model.ffnHidden});
         const WeightGroup down = weights(Parameters::down, 1, m_at.downBias);
         down.backwardInput(dh_MF, d_MC);
         pass.left(m_unit, Phase::Backward, "ffn.down", dh_MF);
+        const at::Tensor &h_MF = dh_MF; // one is written where the other has been read
         ops::swigluBackward(saved.gateUp_MF2, h_MF, dh_MF, saved.gateUp_MF2);
         pass.left(m_unit, Phase::Backward, "ffn.swiglu", saved.gateUp_MF2);
         down.backwardWeight(d_MC, h_MF);

@@ -50,7 +50,7 @@ void headNormRopeBackward(const at::Tensor &dqkv, const engine::Engine::Gradient
 
 /// gateUp_MF2: gate's F columns, then up's.
 void swiglu(const at::Tensor &h_MF, const at::Tensor &gateUp_MF2);
-/// dGateUp_MF2 may be gateUp_MF2; h_MF receives the forward's output again.
+/// h_MF receives the forward's output again. dGateUp_MF2 may be gateUp_MF2, and h_MF may be dh_MF.
 void swigluBackward(const at::Tensor &dGateUp_MF2, const at::Tensor &h_MF, const at::Tensor &dh_MF,
                     const at::Tensor &gateUp_MF2);
 

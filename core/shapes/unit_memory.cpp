@@ -128,9 +128,9 @@ private:
     }
     void feedForwardBackward()
     {
-        m_walk.take(2 * MF());
+        m_walk.take(MF());
         m_walk.use(weightProduct(m_shape.hidden * m_shape.ffnHidden));
-        m_walk.give(2 * MF());
+        m_walk.give(MF());
         m_walk.take(MC());
         m_walk.use(weightProduct(2 * m_shape.ffnHidden * m_shape.hidden));
         m_walk.use(normBackwardBytes(m_shape, m_work));

@@ -281,18 +281,19 @@ TEST_P(Kernels, swiglu)
     Tensor again = poisoned({rows(), width()});
     Tensor dGateUp = poisoned({rows(), 2 * width()});
     Tensor inPlace = gateUp.clone();
+    Tensor hInPlace = dh.clone();
     if (onCuda()) {
         kernels::cuda::swigluForward(precision(), h.data_ptr(), gateUp.data_ptr(), rows(), width(), stream());
         kernels::cuda::swigluBackward(precision(), dGateUp.data_ptr(), again.data_ptr(), dh.data_ptr(),
                                       gateUp.data_ptr(), rows(), width(), stream());
-        kernels::cuda::swigluBackward(precision(), inPlace.data_ptr(), nullptr, dh.data_ptr(), inPlace.data_ptr(),
-                                      rows(), width(), stream());
+        kernels::cuda::swigluBackward(precision(), inPlace.data_ptr(), hInPlace.data_ptr(), hInPlace.data_ptr(),
+                                      inPlace.data_ptr(), rows(), width(), stream());
     } else {
         kernels::cpu::swigluForward(precision(), h.data_ptr(), gateUp.data_ptr(), rows(), width());
         kernels::cpu::swigluBackward(precision(), dGateUp.data_ptr(), again.data_ptr(), dh.data_ptr(),
                                      gateUp.data_ptr(), rows(), width());
-        kernels::cpu::swigluBackward(precision(), inPlace.data_ptr(), nullptr, dh.data_ptr(), inPlace.data_ptr(),
-                                     rows(), width());
+        kernels::cpu::swigluBackward(precision(), inPlace.data_ptr(), hInPlace.data_ptr(), hInPlace.data_ptr(),
+                                     inPlace.data_ptr(), rows(), width());
     }
     const Tensor in = exact(gateUp);
     const Tensor reference = at::silu(in.narrow(1, 0, width())) * in.narrow(1, width(), width());
@@ -301,6 +302,7 @@ TEST_P(Kernels, swiglu)
     reference.backward(dh.to(at::kDouble));
     expectClose(dGateUp, in.grad(), "dGateUp");
     EXPECT_TRUE(at::equal(inPlace, dGateUp));
+    EXPECT_TRUE(at::equal(hInPlace, again));
 }
 
 TEST_P(Kernels, crossEntropy)

@@ -274,8 +274,7 @@ __global__ void swigluBackwardKernel(T *dGateUp, T *h, const T *dh, const T *gat
         g[k] = d[k] * u[k] * (s + silu * (1.0F - s));
         u[k] = d[k] * silu;
     }
-    if (h)
-        storeFloats(h + i, out);
+    storeFloats(h + i, out);
     storeFloats(dGateUp + at, g);
     storeFloats(dGateUp + at + width, u);
 }

@@ -101,7 +101,7 @@ void headNormRopeBackward(Precision precision, void *dQkv, float *dQWeight, floa
 
 /// h = silu(gate) · up; gateUp is [rows, 2 · width]: gate, then up.
 void swigluForward(Precision precision, void *h, const void *gateUp, int64_t rows, int64_t width, Stream stream);
-/// dGateUp from dh; h (may be null) receives the forward's output again. dGateUp may be gateUp itself.
+/// dGateUp from dh; h receives the forward's output again. dGateUp may be gateUp itself, and h may be dh.
 void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh, const void *gateUp, int64_t rows,
                     int64_t width, Stream stream);
 

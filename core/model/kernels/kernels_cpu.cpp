@@ -162,7 +162,7 @@ SHARDSCOPE_INLINE void swigluForwardOf(T *h, const T *gateUp, int64_t rows, int6
     }
 }
 
-template <typename T, bool kWithOutput>
+template <typename T>
 SHARDSCOPE_INLINE void swigluBackwardOf(T *dGateUp, T *h, const T *dh, const T *gateUp, int64_t rows, int64_t width)
 {
     for (int64_t row = 0; row < rows; ++row) {
@@ -171,7 +171,7 @@ SHARDSCOPE_INLINE void swigluBackwardOf(T *dGateUp, T *h, const T *dh, const T *
         const T *gradient = dh + row * width;
         T *dGate = dGateUp + row * 2 * width;
         T *dUp = dGate + width;
-        T *out = kWithOutput ? h + row * width : nullptr;
+        T *out = h + row * width;
         SHARDSCOPE_ELEMENTWISE
         for (int64_t i = 0; i < width; ++i) {
             const float g = load(gate, i);
@@ -179,8 +179,7 @@ SHARDSCOPE_INLINE void swigluBackwardOf(T *dGateUp, T *h, const T *dh, const T *
             const float d = load(gradient, i);
             const float s = sigmoid(g);
             const float silu = g * s;
-            if constexpr (kWithOutput)
-                store(out, i, silu * u);
+            store(out, i, silu * u);
             store(dGate, i, d * u * (s + silu * (1.0F - s)));
             store(dUp, i, d * silu);
         }
@@ -321,16 +320,8 @@ SHARDSCOPE_CLONES void swigluForward(Precision precision, void *h, const void *g
     SHARDSCOPE_DISPATCH(precision, swigluForwardOf(OUT(h), IN(gateUp), rows, width))}
 
 SHARDSCOPE_CLONES void swigluBackward(Precision precision, void *dGateUp, void *h, const void *dh, const void *gateUp,
-                                      int64_t rows, int64_t width)
-{
-    if (h) {
-        SHARDSCOPE_DISPATCH(precision,
-                            (swigluBackwardOf<T, true>(OUT(dGateUp), OUT(h), IN(dh), IN(gateUp), rows, width)))
-    } else {
-        SHARDSCOPE_DISPATCH(precision,
-                            (swigluBackwardOf<T, false>(OUT(dGateUp), nullptr, IN(dh), IN(gateUp), rows, width)))
-    }
-}
+                                      int64_t rows, int64_t width){
+    SHARDSCOPE_DISPATCH(precision, swigluBackwardOf(OUT(dGateUp), OUT(h), IN(dh), IN(gateUp), rows, width))}
 
 SHARDSCOPE_CLONES void crossEntropy(Precision precision, void *logits, float *losses, const int64_t *targets,
                                     int64_t rows, int64_t vocabulary, float scale){
