@@ -160,13 +160,13 @@ TEST_P(UnitMemoryCpu, isTheFormulasToTheByte)
 
 std::vector<SizeCase> smallSizes()
 {
-    shapes::ModelShape tiny = shapes::presetShape("tiny").value();
-    tiny.layers = 2;
+    shapes::ModelShape plain = test::smallShape(false, false, false);
+    plain.layers = 2;
     shapes::ModelShape grouped = test::smallShape(false, false, true);
     grouped.layers = 2;
     return {{"odd", test::smallShape(true, true, true), 3, 21},
             {"everything", test::shapeWithEverything(true), 3, 21},
-            {"tiny", tiny, 1, 200},
+            {"plain", plain, 2, 200},
             {"long", grouped, 1, 800}};
 }
 
