@@ -524,31 +524,41 @@ private Q_SLOTS:
     {
         Selection selection;
         LiveCharts charts(selection);
-        const auto event = [](double seconds, EventKind kind, const char *text) {
+        const auto event = [](double seconds, store::Index teller, EventKind kind, const char *text,
+                              const char *detailJson = "") {
             store::EventInfo info;
             info.timeNs = static_cast<int64_t>(seconds * 1e9);
+            info.process = teller;
             info.kind = kind;
             info.text = text;
+            info.detailJson = detailJson;
             return info;
         };
-        charts.setEvents(
-            {event(10, EventKind::Command, "pause"), event(10.1, EventKind::Command, "Paused after step 15"),
-             event(11, EventKind::Command, "unpause"), event(11.1, EventKind::Command, "Going on after step 15"),
-             event(12, EventKind::Command, "stop"),
-             event(12.4, EventKind::Checkpoint, "Checkpoint of step 19 in 60.9 ms"),
-             event(12.5, EventKind::Checkpoint, "checkpoint of step 19"),
-             event(30, EventKind::Checkpoint, "checkpoint of step 29"),
-             event(40, EventKind::Command, "set parallel.strategy: full → none"),
-             event(40.1, EventKind::Toggle, "parallel.strategy: full → none"),
-             event(40.1, EventKind::Toggle, "parallel.strategy: full → none"), // the other rank's
-             event(40.5, EventKind::Toggle, "offload.optimizer: none → nvme, offload.parameters: none → nvme")});
+        const char *none = R"({"parallel.strategy":{"from":"full","to":"none"}})";
+        const char *several = R"({"unit 'block.1.*': strategy":{"from":"none","to":"full"},)"
+                              R"("memory.recompute":{"from":"off","to":"block"}})";
+        constexpr store::Index kSupervisor = 2;
+        charts.setEvents({event(10, kSupervisor, EventKind::Command, "pause"),
+                          event(10.1, 0, EventKind::Command, "Paused after step 15"),
+                          event(11, kSupervisor, EventKind::Command, "unpause"),
+                          event(11.1, 0, EventKind::Command, "Going on after step 15"),
+                          event(12, kSupervisor, EventKind::Command, "stop"),
+                          event(12.4, 0, EventKind::Checkpoint, "Checkpoint of step 19 in 60.9 ms"),
+                          event(12.5, kSupervisor, EventKind::Checkpoint, "checkpoint of step 19"),
+                          event(30, kSupervisor, EventKind::Checkpoint, "checkpoint of step 29"),
+                          event(40, kSupervisor, EventKind::Command, "set parallel.strategy: full → none"),
+                          event(40.1, 0, EventKind::Toggle, "parallel.strategy: full → none", none),
+                          event(40.1, 1, EventKind::Toggle, "parallel.strategy: full → none", none),
+                          event(40.5, 0, EventKind::Toggle, "unit 'block.1.*': strategy: …", several),
+                          event(40.9, 1, EventKind::Toggle, "parallel.strategy: full → none", none), // again
+                          event(40.9, 0, EventKind::Toggle, "parallel.strategy: full → none", none)});
         QStringList names;
         for (const auto &[x, name] : charts.findChild<Chart *>()->markers().markers())
             names << name;
         QCOMPARE(names, (QStringList{QStringLiteral("Pause"), QStringLiteral("Unpause"), QStringLiteral("Stop"),
                                      QStringLiteral("Checkpoint"), QStringLiteral("Checkpoint"),
-                                     QStringLiteral("parallel.strategy: full → none"),
-                                     QStringLiteral("offload.optimizer: none → nvme, offload.paramet…")}));
+                                     QStringLiteral("strategy → none"), QStringLiteral("block.1.*: strategy → full +1"),
+                                     QStringLiteral("strategy → none")}));
     }
 
     void aFailedRunIsShownWithoutItsRecording()

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
 
 namespace shardscope::ui {
 
@@ -232,14 +234,30 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
     return columns;
 }
 
-static constexpr qsizetype kDeedLength = 48; ///< of what a marker says: the list of events has all of it
+/// "strategy → none", "block.1.*: strategy → full +1": short, because many stand side by side. The list of events has
+/// all of it.
+static QString toggleText(const std::string &changedJson)
+{
+    const auto changed = nlohmann::ordered_json::parse(changedJson, nullptr, false);
+    if (!changed.is_object() || changed.empty() || !changed.front().is_object())
+        return {};
+    QString key = QString::fromStdString(changed.begin().key());
+    if (key.startsWith(QLatin1String("unit '")))
+        key = key.mid(6).remove(u'\'');
+    else
+        key = key.section(u'.', 1);
+    QString text = key + QStringLiteral(" → ") + QString::fromStdString(changed.front().value("to", ""));
+    if (changed.size() > 1)
+        text += QStringLiteral(" +%1").arg(changed.size() - 1);
+    return text;
+}
 
 /// What was done, as a marker tells it. Supervisor and ranks word the same command differently.
 static QString deedOf(const store::EventInfo &event)
 {
-    if (event.kind == EventKind::Toggle && !event.text.empty()) {
-        const QString text = QString::fromStdString(event.text);
-        return text.size() > kDeedLength ? text.left(kDeedLength - 1) + u'…' : text;
+    if (event.kind == EventKind::Toggle) {
+        if (const QString text = toggleText(event.detailJson); !text.isEmpty())
+            return text;
     }
     if (event.kind != EventKind::Command || event.text.empty())
         return EventsModel::nameOf(event.kind);
@@ -261,16 +279,22 @@ static bool asksForToggle(const store::EventInfo &event)
 void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
 {
     std::vector<std::pair<double, QString>> markers;
-    std::map<QString, int64_t> shownNs;
+    struct Shown
+    {
+        int64_t timeNs = 0;
+        std::set<store::Index> tellers;
+    };
+    std::map<QString, Shown> shown;
     for (const store::EventInfo &event : events) {
         if (event.kind == EventKind::Recording || asksForToggle(event))
             continue;
-        // Supervisor and ranks tell of the same thing: one marker is enough.
+        // Supervisor and ranks tell of the same thing, each once: one marker is enough.
         const QString deed = deedOf(event);
-        const auto shown = shownNs.find(deed);
-        if (shown != shownNs.end() && std::abs(event.timeNs - shown->second) < kSameThingNs)
+        const auto [one, isFirst] = shown.try_emplace(deed);
+        const bool isNear = !isFirst && std::abs(event.timeNs - one->second.timeNs) < kSameThingNs;
+        if (isNear && one->second.tellers.insert(event.process).second)
             continue;
-        shownNs[deed] = event.timeNs;
+        one->second = {event.timeNs, {event.process}};
         markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, deed);
     }
     for (Chart *chart : m_charts)
