@@ -78,7 +78,7 @@ EffectCard::EffectCard(QWidget *parent)
     m_title->setWordWrap(true);
     m_waiting->setWordWrap(true);
     m_waiting->setForegroundRole(QPalette::PlaceholderText);
-    grid->addWidget(m_title, 0, 0, 1, 4);
+    grid->addWidget(m_title, 0, 0, 1, 3);
     const QString names[] = {tr("Step time"), tr("Peak memory"), tr("Exposed communication")};
     const QString figures[] = {QStringLiteral("step"), QStringLiteral("peak"), QStringLiteral("exposed")};
     for (int i = 0; i < 3; ++i) {
@@ -92,16 +92,18 @@ EffectCard::EffectCard(QWidget *parent)
             label->setTextInteractionFlags(Qt::TextSelectableByMouse);
             label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
         }
-        grid->addWidget(row.name, i + 1, 0);
-        grid->addWidget(row.before, i + 1, 1);
-        grid->addWidget(row.after, i + 1, 2);
-        grid->addWidget(row.verdict, i + 1, 3);
+        row.verdict->setForegroundRole(QPalette::PlaceholderText);
+        // Two lines each: the dock is narrow.
+        grid->addWidget(row.name, 2 * i + 1, 0, 2, 1, Qt::AlignTop);
+        grid->addWidget(row.before, 2 * i + 1, 1);
+        grid->addWidget(row.after, 2 * i + 1, 2);
+        grid->addWidget(row.verdict, 2 * i + 2, 1, 1, 2);
     }
-    grid->addWidget(m_waiting, 4, 0, 1, 4);
+    grid->addWidget(m_waiting, 7, 0, 1, 3);
     m_steps->setText(tr("&Steps…"));
     m_steps->setToolTip(tr("Show the query that gives each step's figures"));
     m_steps->setAutoRaise(true);
-    grid->addWidget(m_steps, 5, 0, 1, 4, Qt::AlignLeft);
+    grid->addWidget(m_steps, 8, 0, 1, 3, Qt::AlignLeft);
     grid->setColumnStretch(0, 1);
     m_title->setTextFormat(Qt::PlainText);
     connect(m_steps, &QToolButton::clicked, this, &EffectCard::tellSteps);
