@@ -308,19 +308,24 @@ std::map<std::string, Sides> ChangingRun::figuresAround(const std::string &name)
         next = first > changed ? std::min(next, first) : next;
     }
     std::map<std::string, Sides> figures;
-    for (const auto &row : query("select number, max(end_ns - start_ns), max(peak_allocated_bytes), "
-                                 "sum(exposed_communication_ns) / 2.0 from step group by number order by number")) {
+    // Of steps that both ranks have ended; a figure that one of them lacks is none.
+    const auto ofBoth = [](const char *figure, const char *column) {
+        return fmt::format("iif(count({1}) = 2, {0}, null)", figure, column);
+    };
+    for (const auto &row :
+         query(fmt::format("select number, max(end_ns - start_ns) * 1.0, {}, {} from step group by number "
+                           "having count(end_ns) = 2 order by number",
+                           ofBoth("max(peak_allocated_bytes) * 1.0", "peak_allocated_bytes"),
+                           ofBoth("sum(exposed_communication_ns) / 2.0", "exposed_communication_ns")))) {
         const int64_t step = number(row[0]);
         const bool isBefore = step < changed;
         if (step < (isBefore ? std::max(previous + 3, changed - 100) : changed + 3) || step >= next)
             continue;
-        const auto take = [&](const char *figure, double value) {
+        for (const auto &[figure, column] : {std::pair{"step", 1}, {"peak", 2}, {"exposed", 3}}) {
             Sides &sides = figures[figure];
-            (isBefore ? sides.before : sides.after).push_back(value);
-        };
-        take("step", static_cast<double>(number(row[1])));
-        take("peak", static_cast<double>(number(row[2])));
-        take("exposed", std::get<double>(row[3]));
+            if (const auto *value = std::get_if<double>(&row[static_cast<size_t>(column)]))
+                (isBefore ? sides.before : sides.after).push_back(*value);
+        }
     }
     return figures;
 }
