@@ -96,7 +96,7 @@ TEST_F(RoomCheck, aForecastIsStatesActivationsAndWhatIsTemporary)
     EXPECT_NEAR(static_cast<double>(forecast.states.optimizer), 2.0 * static_cast<double>(parameters), 1e6);
     const auto ofToken = shapes::blockActivationsPerToken(shape, Precision::Bf16, Recompute::Off);
     EXPECT_EQ(forecast.activations, shape.layers * 2 * 1024 * ofToken.bytes());
-    EXPECT_GT(forecast.temporary, 2 * 2 * 2 * 1024 * shape.ffnHidden); // two matrices of that width, and more
+    EXPECT_GT(forecast.temporary, 2 * 2 * 1024 * shape.ffnHidden); // a matrix of that width, and more
     EXPECT_LT(forecast.temporary, forecast.activations);
     EXPECT_EQ(forecast.total(), forecast.states.total() + forecast.activations + forecast.temporary);
     const RunConfiguration recomputed = with("memory.recompute", "block");
