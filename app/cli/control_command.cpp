@@ -4,6 +4,7 @@
 #include "app/cli/prepared_run.h"
 #include "app/cli/status_text.h"
 #include "core/base/clock.h"
+#include "core/files/checkpoint_folder.h"
 #include "core/run/json_access.h"
 
 #include <chrono>
@@ -33,6 +34,8 @@ static std::string describeResult(RequestKind kind, const run::RunFolder &folder
         return fmt::format("Checkpoint of step {}: {}", step, path);
     }
     default:
+        if (!files::CheckpointFolder(folder.checkpointsFolder()).newest())
+            return fmt::format("Ended after step {}, without a checkpoint to go on from.", step);
         return fmt::format("Ended after step {}. Go on with: shardscope-cli run --resume \"{}\"", step,
                            argumentFor(folder));
     }

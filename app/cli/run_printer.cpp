@@ -95,8 +95,11 @@ void RunPrinter::ended(const run::RunFolder &folder, const run::RunStatus &statu
         return;
     if (status.step && status.step == status.steps)
         m_out.result(fmt::format("Done: {}", folder.root().string()));
-    else
+    else if (status.checkpointStep)
         m_out.result(fmt::format("Ended {}. Go on with: shardscope-cli run --resume \"{}\"", whereEnded(status),
+                                 folder.root().string()));
+    else
+        m_out.result(fmt::format("Ended {}, without a checkpoint to go on from: {}", whereEnded(status),
                                  folder.root().string()));
 }
 

@@ -113,8 +113,10 @@ TEST_F(Run, interruptedTwiceEndsNow)
     program.signal(SIGINT);
     cli.waitFor("a", [](const auto &s) { return s.state == RunState::Stopping; });
     program.signal(SIGINT);
-    EXPECT_EQ(program.wait().exitCode, 130);
+    const test::Finished finished = program.wait();
+    EXPECT_EQ(finished.exitCode, 130);
     EXPECT_FALSE(cli.newestCheckpoint("a"));
+    EXPECT_THAT(finished.out, AllOf(HasSubstr("without a checkpoint"), testing::Not(HasSubstr("--resume"))));
     expectNoRankLeft(status);
 }
 
