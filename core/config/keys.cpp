@@ -415,7 +415,8 @@ static std::vector<Key> keepingKeys()
         {.path = "checkpoint.every",
          .label = "Checkpoint every",
          .unit = "steps",
-         .help = "Steps from one checkpoint to the next; 0: only when asked for or interrupted.",
+         .help = "Steps from one checkpoint to the next; the last step leaves one too. 0: only when asked for or "
+                 "interrupted, none at the end.",
          .range = {.minimum = 0, .maximum = kMany},
          .live = true,
          .field = FIELD(checkpoint.every)},
