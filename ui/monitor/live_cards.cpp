@@ -67,7 +67,8 @@ void LiveCards::showLoss(const run::RunStatus &status, const LiveSeries &series)
         detail = tr("was %1").arg(lossText(status.lossTail[status.lossTail.size() - 11]));
     if (status.skippedSteps > 0)
         detail = tr("%n step(s) skipped", nullptr, static_cast<int>(status.skippedSteps));
-    m_loss->setToolTip(status.lossScale ? tr("Loss scale of fp16: %1").arg(*status.lossScale) : QString());
+    m_loss->setToolTip(status.lossScale ? tr("Loss scale of fp16: %1").arg(*status.lossScale)
+                                        : tr("Of the last step; “was”: ten steps before it"));
     m_loss->setValue(lossText(loss), detail);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/monitor/run_header.h"
 
+#include "core/base/file.h"
+#include "core/run/json_access.h"
 #include "core/run/run_record.h"
 #include "ui/common/background.h"
 #include "ui/common/colors.h"
@@ -111,21 +113,32 @@ void RunHeader::setRun(const run::RunSummary &run)
     m_resume->setVisible(ended);
     showState();
     const QString folder = fromPath(run.folder.root());
-    if (folder != m_folder) {
+    if (folder != m_folder || run.status.attempt != m_attempt) {
         m_folder = folder;
+        m_attempt = run.status.attempt;
         m_asked->clear();
-        readRecord(run.folder);
+        readConfiguration(run.folder);
     }
 }
 
-void RunHeader::readRecord(const run::RunFolder &folder)
+/// Of that attempt: one that goes on may have other ranks and another strategy than run.json tells of the first.
+static Result<nlohmann::json> configurationOf(const run::RunFolder &folder, int attempt)
 {
-    const QString path = m_folder;
+    if (attempt <= 1)
+        return run::readRunRecord(folder).map([](const run::RunRecord &record) { return record.resolved; });
+    const auto path = folder.configFile(attempt);
+    return readTextFile(path).and_then(
+        [&path](const std::string &text) { return run::parseObject(text, path.string()); });
+}
+
+void RunHeader::readConfiguration(const run::RunFolder &folder)
+{
     inBackground(
-        this, [folder] { return run::readRunRecord(folder); },
-        [this, path](const Result<run::RunRecord> &record) {
-            if (path == m_folder && record) // without run.json the page still works; the Timeline's error says more
-                m_asked->setText(QStringLiteral("· ") + askedText(record->resolved));
+        this, [folder, attempt = m_attempt] { return configurationOf(folder, attempt); },
+        [this, path = m_folder, attempt = m_attempt](const Result<nlohmann::json> &resolved) {
+            // Where it can't be read the page still works; the Timeline's error says more.
+            if (path == m_folder && attempt == m_attempt && resolved)
+                m_asked->setText(QStringLiteral("· ") + askedText(*resolved));
         });
 }
 

@@ -26,7 +26,7 @@ protected:
     void changeEvent(QEvent *event) override;
 
 private:
-    void readRecord(const run::RunFolder &folder);
+    void readConfiguration(const run::RunFolder &folder);
     void showState();
 
     QLabel *m_name;
@@ -37,9 +37,10 @@ private:
     QToolButton *m_resume;
     RunState m_runState = RunState::Queued;
     QString m_folder;
+    int m_attempt = 0; ///< that m_asked tells of
 };
 
-/// "15m · 2 ranks · full · fp32 · 4 × 256 tokens a rank · cpu" of run.json's resolved keys.
+/// "15m · 2 ranks · full · fp32 · 4 × 256 tokens a rank · cpu" of an attempt's resolved keys.
 QString askedText(const nlohmann::json &resolved);
 
 } // namespace shardscope::ui

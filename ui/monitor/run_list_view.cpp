@@ -141,8 +141,11 @@ void RunListView::setCurrent(const QString &folder)
 
 void RunListView::onListChanged()
 {
+    const bool seen = m_list->viewport()->rect().intersects(m_list->visualRect(m_list->currentIndex()));
     if (const auto runs = m_watcher.runs())
         m_model->update(*runs);
+    if (seen) // a run that has just begun moves to its place; what the user has scrolled away from stays away
+        m_list->scrollTo(m_list->currentIndex());
     if (!m_wanted.isEmpty())
         setCurrent(m_wanted);
     if (!m_watcher.runs())
