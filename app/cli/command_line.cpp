@@ -22,7 +22,9 @@ int failWith(int exitCode, const std::string &text)
 static void addFormat(CLI::App &verb, Format &format)
 {
     static const std::map<std::string, Format> names = {{"text", Format::Text}, {"json", Format::Json}};
-    verb.add_option("--format", format, "text or json")->transform(CLI::CheckedTransformer(names))->type_name("FORMAT");
+    CLI::CheckedTransformer known(names);
+    known.description(""); // CLI11's own lists the enumeration's numbers too
+    verb.add_option("--format", format, "text or json")->transform(known)->type_name("FORMAT");
 }
 
 static void addRun(CLI::App &verb, std::string &run)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/status_text.h"
 
+#include "app/cli/output.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -118,14 +119,21 @@ static size_t widthOf(const std::string &text)
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+/// Longer names would push the other columns off a terminal.
+static std::string shortened(const std::string &name)
+{
+    constexpr int kColumns = 48;
+    return widthOf(name) <= kColumns ? name : cutToWidth(name, kColumns - 1) + "…";
+}
+
 std::string runTable(const std::vector<run::RunSummary> &runs)
 {
     using Row = std::array<std::string, 6>;
     std::vector<Row> rows = {{"run", "state", "step", "loss", "tok/s", "peak"}};
     for (const run::RunSummary &each : runs) {
         const RunStatus &s = each.status;
-        rows.push_back({each.shownName(), each.problem.empty() ? std::string(toText(s.state)) : "unreadable", stepOf(s),
-                        s.loss ? fmt::format("{:.4f}", *s.loss) : "",
+        rows.push_back({shortened(each.shownName()), each.problem.empty() ? std::string(toText(s.state)) : "unreadable",
+                        stepOf(s), s.loss ? fmt::format("{:.4f}", *s.loss) : "",
                         s.tokensPerSecond ? formatCount(std::round(*s.tokensPerSecond)) : "",
                         s.peakAllocatedBytes ? formatBytes(*s.peakAllocatedBytes) : ""});
     }

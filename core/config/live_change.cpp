@@ -161,8 +161,9 @@ nlohmann::ordered_json toJson(const std::vector<Difference> &differences)
 std::string textOf(const std::vector<Difference> &differences)
 {
     std::vector<std::string> texts;
+    const auto shown = [](const std::string &value) { return value.empty() ? "none" : value; }; // a list of rules
     for (const Difference &each : differences)
-        texts.push_back(fmt::format("{}: {} → {}", each.key, each.from, each.to));
+        texts.push_back(fmt::format("{}: {} → {}", each.key, shown(each.from), shown(each.to)));
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 

@@ -24,14 +24,16 @@ static int64_t heldOutWindows(int64_t windows, double share)
 static Result<> checkAmount(const TokenSource &tokens, const DatasetOptions &options, int64_t trainingWindows)
 {
     if (trainingWindows < 1)
-        return fail("The {} has {} tokens, fewer than one sequence needs ({} + 1). Give more text or set a smaller "
-                    "train.sequence_length.",
-                    tokens.name, tokens.store.tokens(), options.sequenceLength);
+        return fail(
+            "There are only {} tokens in {}, fewer than one sequence needs ({} + 1). Give more text or set a smaller "
+            "train.sequence_length.",
+            tokens.store.tokens(), tokens.name, options.sequenceLength);
     if (trainingWindows < options.globalBatch)
-        return fail("The {} has {} sequences of {} tokens to train on, fewer than one step takes: train.global_batch = "
+        return fail("There are only {} sequences of {} tokens to train on in {}, fewer than one step takes: "
+                    "train.global_batch = "
                     "{} (ranks × micro_batch × accumulation). Give more text, or set a smaller train.global_batch or "
                     "train.sequence_length.",
-                    tokens.name, trainingWindows, options.sequenceLength, options.globalBatch);
+                    trainingWindows, options.sequenceLength, tokens.name, options.globalBatch);
     return {};
 }
 

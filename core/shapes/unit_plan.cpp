@@ -234,10 +234,11 @@ Result<> checkRules(const ModelPlan &plan, const std::vector<UnitRule> &rules)
         const bool isUsed = std::ranges::any_of(
             plan.units, [&](const UnitPlan &unit) { return coverOf(rule, unit.shape.parameters) != Cover::None; });
         if (!isUsed)
-            return fail("No parameter matches the [[unit]] rule for \"{}\"{}{}. Names are such as {} and {}.",
+            return fail("No parameter matches the [[unit]] rule for \"{}\"{}{}. Names are such as {}, {} and {}.",
                         rule.match, rule.kind ? fmt::format(" of kind {}", toText(*rule.kind)) : "",
                         rule.minParameters > 0 ? fmt::format(" of at least {} elements", rule.minParameters) : "",
                         plan.units.front().shape.parameters.front().name,
+                        plan.units[plan.units.size() / 2].shape.parameters.front().name,
                         plan.units.back().shape.parameters.back().name);
     }
     return {};

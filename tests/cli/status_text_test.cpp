@@ -68,6 +68,14 @@ TEST(RunTable, alignsColumnsOfAnyScript)
                                          "long name  unreadable\n");
 }
 
+TEST(RunTable, cutsALongName)
+{
+    const run::RunSummary summary{run::RunFolder("/runs/" + std::string(240, 'a')), {}, halfway(), {}};
+    const std::string table = runTable({summary});
+    EXPECT_THAT(table, HasSubstr(std::string(47, 'a') + "…  running"));
+    EXPECT_THAT(table, testing::Not(HasSubstr(std::string(48, 'a'))));
+}
+
 TEST(CutToWidth, countsCodePoints)
 {
     EXPECT_EQ(cutToWidth("äöü", 2), "äö");

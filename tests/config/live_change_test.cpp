@@ -108,3 +108,9 @@ TEST(LiveChange, anotherOrderOfTheSameRulesIsAChange)
         ElementsAre(Difference{"unit", "*:kind=norm,strategy=grad_op; block.*:strategy=none; block.1.*:strategy=full",
                                "*:kind=norm,strategy=grad_op; block.1.*:strategy=full; block.*:strategy=none"}));
 }
+
+TEST(LiveChange, noRulesAreCalledNone)
+{
+    EXPECT_EQ(textOf(std::vector<Difference>{{"unit", "", "block.0.*:recompute=off"}}),
+              "unit: none → block.0.*:recompute=off");
+}

@@ -208,7 +208,7 @@ TEST_F(DatasetTest, badDataAreNamedWithTheRemedy)
     EXPECT_THAT(messageOf({.path = "/dev/null"}), HasSubstr("neither a file nor a folder"));
     EXPECT_THAT(messageOf({.path = write("file", "x") / "below"}), HasSubstr("There is no"));
     EXPECT_THAT(messageOf({.path = write("short.txt", "12345"), .sequenceLength = 5}),
-                HasSubstr("has 5 tokens, fewer than one sequence needs (5 + 1)"));
+                HasSubstr("fewer than one sequence needs (5 + 1)"));
     EXPECT_EQ(messageOf({.path = write("right.txt", "123456"), .sequenceLength = 5}), "opened");
     fs::create_directories(folder / "nothing");
     EXPECT_THAT(messageOf({.path = folder / "nothing"}), HasSubstr("holds no text files"));
@@ -221,10 +221,10 @@ TEST_F(DatasetTest, lessThanOneStepIsRefused)
 {
     const fs::path path = writeTokens("a.bin", counting(71));
     EXPECT_THAT(messageOf({.path = path, .validationShare = 0, .sequenceLength = 10, .globalBatch = 8}),
-                testing::AllOf(HasSubstr("has 7 sequences of 10 tokens"), HasSubstr("train.global_batch = 8")));
+                testing::AllOf(HasSubstr("only 7 sequences of 10 tokens"), HasSubstr("train.global_batch = 8")));
     EXPECT_EQ(messageOf({.path = path, .validationShare = 0, .sequenceLength = 10, .globalBatch = 7}), "opened");
     // One of the seven is held out.
-    EXPECT_THAT(messageOf({.path = path, .sequenceLength = 10, .globalBatch = 7}), HasSubstr("has 6 sequences"));
+    EXPECT_THAT(messageOf({.path = path, .sequenceLength = 10, .globalBatch = 7}), HasSubstr("only 6 sequences"));
 }
 
 TEST_F(DatasetTest, theSeparatorOfBytesCanBeChosen)

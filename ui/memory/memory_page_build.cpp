@@ -243,7 +243,9 @@ void MemoryPage::fillChoices()
     for (const store::Index process : m_snapshot->ranks)
         ranks.emplace_back(rankText(process), process);
     for (const std::string &place : m_snapshot->places)
-        places.emplace_back(place == "device" ? tr("on the device") : tr("on the host (%1)").arg(fromView(place)),
+        places.emplace_back(place == "device" ? tr("on the device")
+                            : place == "host" ? tr("on the host")
+                                              : tr("on the host (%1)").arg(fromView(place)),
                             fromView(place));
     refill(m_rank, ranks, m_snapshot->process);
     refill(m_place, places, fromView(m_snapshot->samples.place));
