@@ -70,8 +70,10 @@ int64_t AttentionMemory::backwardWorkspace() const
     case AttentionKind::Cpu: // two tiles a thread, and of the calling one the rows' sums of dOut · out
         return m_work.threads * 2 * tile() * (kFp32Bytes + (isHalf() ? m_work.elementBytes() : 0)) +
                tileRows() * kFp32Bytes;
-    case AttentionKind::Efficient: // those sums
-        return rowsOfHeads() * kFp32Bytes;
+    case AttentionKind::Efficient: { // those sums; not half: the products summed up, and the sums in two orders
+        const int64_t sums = rowsOfHeads() * kFp32Bytes;
+        return isHalf() ? sums : MA() + 2 * sums;
+    }
     case AttentionKind::Cudnn:   // does not say; its gradients of bf16 are added up in fp32 too
     case AttentionKind::Flash: { // those sums, and dQ in fp32
         const int64_t headSize = roundedUp(m_headSize, m_headSize <= 128 ? 32 : 64);
@@ -104,12 +106,15 @@ void AttentionMemory::plainForward(MemoryWalk &walk) const
     walk.take(MA());
 }
 
-/// The weights, their gradient and that of the scores; beside them dOut, dV, dQ, dK and what their product reads.
+/// The weights, their gradient and that of the scores; beside them dOut, dV, dQ, dK and what their product reads. On a
+/// GPU the softmax's backward has a fourth matrix of scores, grad * output, beside dV and an own fp32 copy of dOut.
 void AttentionMemory::plainBackward(MemoryWalk &walk) const
 {
     const int64_t scores = rowsOfHeads() * m_work.positions * kFp32Bytes;
     const int64_t MA32 = rowsOfHeads() * m_headSize * kFp32Bytes;
     walk.use(3 * scores + (isHalf() ? 6 : 4) * MA32);
+    if (m_work.device == DeviceKind::Cuda)
+        walk.use(4 * scores + (isHalf() ? 2 : 1) * MA32);
     walk.take(3 * MA());
 }
 

@@ -9,8 +9,10 @@ namespace shardscope::shapes {
 
 /// What one attention of model::Attention takes, whose keys and values have as many heads as its queries. MA: bytes of
 /// such a matrix in the compute dtype. What the CPU's operator takes is cpu_flash_attention()'s and its backward's
-/// (ATen/native/cpu/FlashAttentionKernel.cpp), what Flash takes is mha_bwd()'s (flash_attn/flash_api.cpp), what plain
-/// takes is core/model/attention.cpp's.
+/// (ATen/native/cpu/FlashAttentionKernel.cpp), what Flash takes is mha_bwd()'s (flash_attn/flash_api.cpp), what
+/// Efficient takes is _efficient_attention_backward()'s (transformers/cuda/attention_backward.cu: its delta, which only
+/// kernels of half precision compute themselves), what plain takes is core/model/attention.cpp's and on a GPU
+/// softmax_backward_cuda_out()'s (ATen/native/cuda/SoftMax.cu).
 class AttentionMemory
 {
 public:

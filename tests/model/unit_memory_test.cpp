@@ -7,6 +7,7 @@
 #include "tests/model/counting_allocator.h"
 #include "tests/model/ranks.h"
 #include "tests/model/reference_decoder.h"
+#include "tests/shapes/wide_shape.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -176,21 +177,6 @@ INSTANTIATE_TEST_SUITE_P(Sizes, UnitMemoryCpu,
                                           testing::Values(Recompute::Off, Recompute::Selective, Recompute::Block)),
                          nameOf);
 
-shapes::ModelShape wideShape(int64_t layers, int64_t heads)
-{
-    shapes::ModelShape shape;
-    shape.name = "wide";
-    shape.hidden = heads * 64;
-    shape.heads = heads;
-    shape.keyValueHeads = heads / 2;
-    shape.headSize = 64;
-    shape.ffnHidden = 1024;
-    shape.vocabulary = 4096;
-    shape.layers = layers;
-    shape.maxSequence = 2048;
-    return shape;
-}
-
 void expectWithinTwoPercent(const SizeCase &size, const WorkSize &work, Recompute recompute)
 {
     const auto measured = measure(size.shape, work, recompute);
@@ -209,7 +195,7 @@ void expectWithinTwoPercent(const SizeCase &size, const WorkSize &work, Recomput
 /// oneDNN's own buffers count here: about a MiB, however large the product.
 TEST(UnitMemoryOneDnn, isNearTheFormulas)
 {
-    const SizeCase size{"wide", wideShape(1, 2), 8, 1024};
+    const SizeCase size{"wide", test::wideShape(1, 2), 8, 1024};
     const WorkSize work{.sequences = size.sequences,
                         .positions = size.positions,
                         .compute = Precision::Bf16,
@@ -263,15 +249,9 @@ TEST_P(UnitMemoryCuda, isNearTheFormulas)
     expectWithinTwoPercent(size, work, recompute);
 }
 
-/// `odd` has a head size that no fused operator takes.
 std::vector<SizeCase> sizesOnCuda()
 {
-    shapes::ModelShape odd = wideShape(2, 8);
-    odd.headSize = 60;
-    odd.hidden = 500;
-    odd.ffnHidden = 1001;
-    odd.vocabulary = 4057;
-    return {{"wide", wideShape(2, 8), 8, 1024}, {"odd", odd, 2, 777}};
+    return {{"wide", test::wideShape(2, 8), 8, 1024}, {"odd", test::oddWideShape(), 2, 777}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, UnitMemoryCuda,
