@@ -26,8 +26,8 @@ static Result<fs::path> checkpointToExport(const run::RunFolder &folder, int64_t
         steps.push_back(std::to_string(checkpoint.step));
     }
     if (steps.empty())
-        return fail("The run {} has no whole checkpoint. While it goes on, it writes one with: shardscope-cli "
-                    "checkpoint \"{}\". A run leaves one at its end where checkpoint.every is above 0.",
+        return fail("The run {} has no whole checkpoint. One that goes on writes one with: shardscope-cli checkpoint "
+                    "\"{}\". One that does its last step leaves one, unless checkpoint.at_end is false.",
                     folder.name(), argumentFor(folder));
     if (step != 0)
         return fail("The run {} has no checkpoint of step {}. There are: {}.", folder.name(), step,

@@ -415,8 +415,7 @@ static std::vector<Key> keepingKeys()
         {.path = "checkpoint.every",
          .label = "Checkpoint every",
          .unit = "steps",
-         .help = "Steps from one checkpoint to the next; the last step leaves one too. 0: only when asked for or "
-                 "interrupted, none at the end.",
+         .help = "Steps from one checkpoint to the next; 0: only when asked for, interrupted or done.",
          .range = {.minimum = 0, .maximum = kMany},
          .live = true,
          .field = FIELD(checkpoint.every)},
@@ -427,6 +426,11 @@ static std::vector<Key> keepingKeys()
          .range = {.minimum = 1, .maximum = 1e6},
          .live = true,
          .field = FIELD(checkpoint.keep)},
+        {.path = "checkpoint.at_end",
+         .label = "Checkpoint at the end",
+         .help = "A run that has done its last step leaves a checkpoint of it: to be exported, or to go on from.",
+         .live = true,
+         .field = FIELD(checkpoint.atEnd)},
         {.path = "checkpoint.format",
          .label = "Checkpoint format",
          .help =

@@ -135,6 +135,7 @@ struct RunConfiguration
         int64_t every = 0; ///< steps; 0: only when asked or interrupted
         int64_t keep = 2;
         CheckpointFormat format = CheckpointFormat::Sharded;
+        bool atEnd = true;
         bool asynchronous = false; ///< written behind the training
     } checkpoint;
     struct

@@ -80,7 +80,7 @@ Result<Trainer::End> Trainer::run()
         return tl::unexpected(settled.error());
     waitForPending();
     const CommandSet asked = m_commands.takeDue(std::numeric_limits<int64_t>::max()); // too late to come into force
-    const bool lacking = m_inForce.checkpoint.every > 0 && m_checkpointed != m_done;
+    const bool lacking = m_inForce.checkpoint.atEnd && m_checkpointed != m_done;
     if (lacking || asked.checkpoint || asked.stop) {
         if (auto written = obeyCheckpoint(asked.checkpoint, true); !written)
             return tl::unexpected(written.error());

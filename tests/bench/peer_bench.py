@@ -53,7 +53,8 @@ class Case:
         out = os.path.join(self.folder, f"{self.ranks}-{self.dtype}-{self.turn}")
         settings = {
             "model.preset": a.size, "train.steps": a.warmup + a.steps, "train.micro_batch": self.batch,
-            "train.accumulation": 1, "train.sequence_length": a.seq, "data.path": self.tokens(), "data.validation": 0,
+            "train.accumulation": 1, "checkpoint.at_end": "false",
+            "train.sequence_length": a.seq, "data.path": self.tokens(), "data.validation": 0,
             "optimizer.learning_rate": 3e-4, "optimizer.warmup_steps": 0, "optimizer.clip_norm": 0,
             "precision.compute": self.dtype, "parallel.device": a.device, "parallel.strategy": a.strategy,
             "parallel.share_device": "true" if a.device == "cuda" and not a.gpus else "false",

@@ -107,7 +107,8 @@ TEST_F(ModelFolder, exportRefusesWhatItCanNotDo)
     const std::string out = (cli.folder() / "out").string();
     expectRefused({"--out", out}, "There is no run named b");
     // The model is trained from scratch where its folder has a config.json alone.
-    const test::Finished finished = train("b", model(), {"--data", data().string(), "--set", "checkpoint.every=0"});
+    const test::Finished finished = train(
+        "b", model(), {"--data", data().string(), "--set", "checkpoint.every=0", "--set", "checkpoint.at_end=false"});
     ASSERT_EQ(finished.exitCode, 0) << finished.errors;
     expectRefused({"--out", out}, "has no whole checkpoint");
     ASSERT_EQ(train("c", model(), {"--data", data().string()}).exitCode, 0);

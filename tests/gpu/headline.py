@@ -55,7 +55,8 @@ class Trial:
         command = [os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker"), name + ".toml", "--out", name]
         for key, value in {
                 "model.path": name + "-model", "data.path": os.path.join(base, "tokens.bin"), "data.validation": 0,
-                "train.steps": steps, "train.micro_batch": 1, "train.accumulation": 1, "train.sequence_length": SEQUENCE,
+                "train.steps": steps, "train.micro_batch": 1, "train.accumulation": 1,
+                "checkpoint.at_end": "false", "train.sequence_length": SEQUENCE,
                 "precision.compute": "bf16", "optimizer.warmup_steps": 0, "memory.recompute": "block",
                 "memory.cap_bytes": int(options.cap_gib * 2**30), "parallel.device": options.device,
                 "parallel.strategy": strategy, "parallel.share_device": "true" if options.device == "cuda" else "false"}.items():

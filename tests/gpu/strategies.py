@@ -117,7 +117,7 @@ def main():
                     "model.preset": options.preset, "parallel.strategy": strategy, "parallel.device": options.device,
                     "parallel.share_device": "true" if cuda and not options.gpus else "false", "precision.compute": precision,
                     "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
-                    "train.steps": options.steps, "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
+                    "train.steps": options.steps, "checkpoint.at_end": "false", "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
                     "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **places(offload, cuda),
                     **SCALE.get(precision, {})})
                 if failed:

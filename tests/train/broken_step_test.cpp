@@ -123,6 +123,7 @@ TEST_P(BrokenStep, isLeftOutUnderSkip)
             fill(decoder, {{"ffn.gate.weight", 0.01}}); // so that it can't be found in step 5 any more
         }
     };
+    options.configuration.checkpoint.atEnd = false;
     const JobOutcome outcome = job.run(options);
     for (const auto &end : outcome.ends)
         ASSERT_TRUE(end) << end.error().text;

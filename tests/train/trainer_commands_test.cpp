@@ -76,10 +76,20 @@ TEST_F(Commands, AStopInTheLastStepsStillLeavesACheckpoint)
 
 TEST_F(Commands, CheckpointGoesOn)
 {
+    m_options.configuration.checkpoint.atEnd = false;
     const JobOutcome outcome = runTelling(1, {.checkpoint = true});
     EXPECT_EQ(outcome.ends[2].value(), Trainer::End::Done);
     EXPECT_EQ(outcome.steps.size(), 8U);
     EXPECT_THAT(checkpointsOf(outcome), ElementsAre(2));
+}
+
+TEST_F(Commands, TheLastStepLeavesACheckpointWithoutACommand)
+{
+    const JobOutcome outcome = runTelling(0, {});
+    EXPECT_EQ(outcome.ends[0].value(), Trainer::End::Done);
+    EXPECT_THAT(checkpointsOf(outcome), ElementsAre(8));
+    EXPECT_TRUE(orderedOf(outcome).empty()) << "nobody asked for it";
+    EXPECT_TRUE(files::CheckpointFolder::readManifest(m_job.checkpoints() / "step-000008"));
 }
 
 TEST_F(Commands, OnlyTheCheckpointThatACommandAskedForAnswersIt)
@@ -99,6 +109,7 @@ TEST_F(Commands, ACheckpointThatIsStillBeingWrittenDoesNotAnswerACommand)
 
 TEST_F(Commands, PausedRanksWaitForTheirSupervisor)
 {
+    m_options.configuration.checkpoint.atEnd = false;
     std::vector<int64_t> pausedAfter;
     m_options.script.pausedAfter = &pausedAfter;
     m_options.script.whilePaused = {Command::Pause, Command::Checkpoint, Command::Unpause};
@@ -120,6 +131,7 @@ TEST_F(Commands, StopEndsAPause)
 
 TEST_F(Commands, ACheckpointThatCannotBeWrittenIsAWarning)
 {
+    m_options.configuration.checkpoint.atEnd = false;
     std::ofstream(m_job.checkpoints()) << "a file where the folder should be";
     const JobOutcome outcome = runTelling(1, {.checkpoint = true});
     for (const auto &end : outcome.ends)

@@ -74,7 +74,10 @@ TEST(TrainerTest, EqualRunsAreEqualToTheBitAndValidationChangesNothing)
 TEST(TrainerTest, TellsItsSupervisorOfEachStep)
 {
     const TrainingJob job;
-    const JobOutcome outcome = train(job, 2, 1, [](config::RunConfiguration &c) { c.train.steps = 2; });
+    const JobOutcome outcome = train(job, 2, 1, [](config::RunConfiguration &c) {
+        c.train.steps = 2;
+        c.checkpoint.atEnd = false;
+    });
     ASSERT_EQ(outcome.messages.size(), 3U);
     const auto &ready = std::get<control::ReadyMessage>(outcome.messages[0]);
     EXPECT_EQ(ready.firstStep, 1);
