@@ -59,6 +59,9 @@ function(shardscope_program name)
   endif()
 endfunction()
 
+set(SHARDSCOPE_TEST_ENVIRONMENT
+  "QT_QPA_PLATFORM=offscreen;SHARDSCOPE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};SHARDSCOPE_SOURCE=${PROJECT_SOURCE_DIR}")
+
 # shardscope_test(name SOURCES … LIBS … [LABELS …] [TIMEOUT seconds] [QT]): one GoogleTest (or QtTest, with QT) program, one CTest.
 function(shardscope_test name)
   cmake_parse_arguments(A "QT" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
@@ -76,5 +79,21 @@ function(shardscope_test name)
     set(A_TIMEOUT 300) # for a machine that is busy with something else; seconds where all is well
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
-    ENVIRONMENT "QT_QPA_PLATFORM=offscreen;SHARDSCOPE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};SHARDSCOPE_SOURCE=${PROJECT_SOURCE_DIR}")
+    ENVIRONMENT "${SHARDSCOPE_TEST_ENVIRONMENT}")
+endfunction()
+
+# shardscope_cuda_test(name program filter seconds): those tests of test_<program>, as a CTest of its own with the label gpu,
+# which skips where there is no CUDA device.
+function(shardscope_cuda_test name program filter seconds)
+  add_test(NAME ${name} COMMAND test_${program} --gtest_filter=${filter})
+  set_tests_properties(${name} PROPERTIES LABELS gpu TIMEOUT ${seconds} SKIP_REGULAR_EXPRESSION "no CUDA device"
+    ENVIRONMENT "${SHARDSCOPE_TEST_ENVIRONMENT}")
+endfunction()
+
+# shardscope_runs_worker(test): it starts the command line with the real worker, and skips where that is not built.
+function(shardscope_runs_worker test)
+  add_dependencies(test_${test} shardscope-cli)
+  if(TARGET shardscope-worker)
+    add_dependencies(test_${test} shardscope-worker)
+  endif()
 endfunction()

@@ -158,12 +158,30 @@ nlohmann::ordered_json toJson(const std::vector<Difference> &differences)
     return json;
 }
 
+std::vector<Difference> differencesIn(std::string_view json)
+{
+    const auto changed = nlohmann::ordered_json::parse(json, nullptr, false);
+    std::vector<Difference> all;
+    if (!changed.is_object())
+        return all;
+    for (const auto &[key, change] : changed.items()) {
+        if (change.is_object())
+            all.push_back({key, change.value("from", ""), change.value("to", "")});
+    }
+    return all;
+}
+
+std::string textOf(const Difference &difference)
+{
+    const auto shown = [](const std::string &value) { return value.empty() ? "none" : value; };
+    return fmt::format("{}: {} → {}", difference.key, shown(difference.from), shown(difference.to));
+}
+
 std::string textOf(const std::vector<Difference> &differences)
 {
     std::vector<std::string> texts;
-    const auto shown = [](const std::string &value) { return value.empty() ? "none" : value; }; // a list of rules
     for (const Difference &each : differences)
-        texts.push_back(fmt::format("{}: {} → {}", each.key, shown(each.from), shown(each.to)));
+        texts.push_back(textOf(each));
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardscope::config {
@@ -41,6 +42,10 @@ struct Difference
 std::vector<Difference> differences(const RunConfiguration &from, const RunConfiguration &to);
 /// {"parallel.strategy": {"from": "full", "to": "none"}}
 nlohmann::ordered_json toJson(const std::vector<Difference> &differences);
+/// What toJson() wrote, as text; empty where it is no such object.
+std::vector<Difference> differencesIn(std::string_view json);
+/// "parallel.strategy: full → none"; an empty list of rules is "none".
+std::string textOf(const Difference &difference);
 /// "parallel.strategy: full → none, optimizer.clip_norm: 1 → 0"
 std::string textOf(const std::vector<Difference> &differences);
 

@@ -132,10 +132,10 @@ struct RunConfiguration
     } lora;
     struct
     {
-        int64_t every = 0; ///< steps; 0: only when asked or interrupted
+        int64_t every = 0; ///< steps; 0: only when asked, interrupted or done
         int64_t keep = 2;
         CheckpointFormat format = CheckpointFormat::Sharded;
-        bool atEnd = true;
+        bool atEnd = true;         ///< of the last step
         bool asynchronous = false; ///< written behind the training
     } checkpoint;
     struct

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/gradient_walk.h"
 
+#include "core/shapes/work_size.h"
+
 #include <algorithm>
 #include <deque>
 #include <set>
@@ -8,8 +10,6 @@
 namespace shardscope::plan {
 
 namespace {
-
-constexpr int64_t kFp32 = 4;
 
 class GradientWalk
 {
@@ -58,7 +58,7 @@ private:
         } else if (!m_unreduced.contains(&bucket)) {
             drain(shapes::kReductionsInFlight);
             m_unreduced.insert(&bucket);
-            m_unreducedLive += bucket.padded * kFp32;
+            m_unreducedLive += bucket.padded * shapes::kFp32Bytes;
             note();
         }
     }
@@ -66,7 +66,7 @@ private:
     {
         if (!m_slices.insert(&bucket).second)
             return;
-        m_live += bucket.held * kFp32;
+        m_live += bucket.held * shapes::kFp32Bytes;
         note();
     }
     void reduce(const LedgerBucket &bucket)
@@ -88,7 +88,7 @@ private:
             const LedgerBucket *oldest = m_reducing.front();
             m_reducing.pop_front();
             if (m_unreduced.erase(oldest) > 0)
-                m_unreducedLive -= oldest->padded * kFp32;
+                m_unreducedLive -= oldest->padded * shapes::kFp32Bytes;
             if (oldest->plan->settings.offloadGradients != OffloadPlace::None)
                 send(oldest);
         }
@@ -99,7 +99,7 @@ private:
         m_leaving.push_back(bucket);
         if (m_leaving.size() <= 2)
             return;
-        m_live -= m_leaving.front()->held * kFp32;
+        m_live -= m_leaving.front()->held * shapes::kFp32Bytes;
         m_slices.erase(m_leaving.front());
         m_leaving.pop_front();
     }

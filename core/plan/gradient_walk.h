@@ -24,11 +24,6 @@ struct LedgerUnit
     std::vector<LedgerBucket> buckets;
 };
 
-inline int64_t bytesOf(Precision precision)
-{
-    return precision == Precision::Fp32 ? 4 : 2;
-}
-
 /// Bytes of fp32 gradients on the device.
 struct GradientPeak
 {

@@ -50,7 +50,7 @@ static void add(MemoryLedger &ledger, int64_t &onDevice, OffloadPlace place, int
 static void addStates(MemoryLedger &ledger, const LedgerBucket &bucket, const LedgerOptions &options)
 {
     const shapes::BucketSettings &settings = bucket.plan->settings;
-    const int64_t compute = bytesOf(options.compute);
+    const int64_t compute = shapes::bytesOf(options.compute);
     const int64_t master = bucket.plan->frozen ? compute : 4;
     const bool isOffloaded = settings.offloadParameters != OffloadPlace::None;
     const bool hasCopy = master != compute && (isOffloaded || settings.strategy == Strategy::None);
@@ -59,7 +59,8 @@ static void addStates(MemoryLedger &ledger, const LedgerBucket &bucket, const Le
         return;
     const bool isAdam = options.optimizer == OptimizerKind::AdamW;
     const int64_t moments = isAdam ? 2 : options.momentum != 0 ? 1 : 0;
-    add(ledger, ledger.atRest.optimizer, settings.offloadOptimizer, bucket.held * moments * bytesOf(options.moments));
+    add(ledger, ledger.atRest.optimizer, settings.offloadOptimizer,
+        bucket.held * moments * shapes::bytesOf(options.moments));
     if (settings.offloadGradients != OffloadPlace::None)
         ledger.hostBytes += bucket.held * 4;
 }
@@ -126,7 +127,7 @@ static int64_t slotElements(const shapes::ModelPlan &plan, const std::vector<Led
     int64_t blockElements = 0;
     for (const auto &[place, own] : ofBlocks)
         blockElements += own.users > 0 && !own.isWrapped ? own.largest : 0;
-    const int64_t slots = slotsOf(plan, blockElements * bytesOf(options.compute));
+    const int64_t slots = slotsOf(plan, blockElements * shapes::bytesOf(options.compute));
     int64_t sum = 0;
     for (const auto &[place, own] : ofBlocks)
         sum += std::min(own.users, own.isWrapped ? 1 : slots) * own.largest;
@@ -176,7 +177,7 @@ MemoryLedger ledgerOf(const shapes::ModelPlan &plan, const LedgerOptions &option
     }
     ledger.peak = ledger.atRest;
     ledger.peak.gathered =
-        (slotElements(plan, units, options) + keptElements(units, options)) * bytesOf(options.compute);
+        (slotElements(plan, units, options) + keptElements(units, options)) * shapes::bytesOf(options.compute);
     GradientPeak gradients = gradientPeakOf(plan.pass, units, options.microBatches);
     ledger.peak.gradients = gradients.bytes;
     ledger.unreduced = gradients.unreducedBytes;

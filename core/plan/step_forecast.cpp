@@ -55,8 +55,6 @@ public:
         , m_head(plan.units.size() - 1)
         , m_firstTrained(static_cast<size_t>(std::ranges::find_if(plan.units, trains) - plan.units.begin()))
     {
-        const auto ofToken = shapes::blockActivationsPerToken(shape, m_work.compute, Recompute::Block);
-        m_streamBytes = m_work.rows() * ofToken.bytes();
         for (size_t unit = 0; unit < plan.units.size(); ++unit)
             m_memory.push_back(memoryOf(unit));
     }
@@ -101,7 +99,7 @@ private:
             return m_firstTrained <= 1 && !offloads(1) ? m_memory[0].keptBytes : 0;
         if (!isBlock(unit) || unit < m_firstTrained)
             return 0;
-        const int64_t inputBytes = unit == 1 ? m_streamBytes : 0;
+        const int64_t inputBytes = unit == 1 ? streamBytes() : 0;
         return m_memory[unit].keptBytes - (offloads(unit) ? matrixBytes(unit) - inputBytes : 0);
     }
     /// Beside the next unit's forward. A unit that keeps nothing has the stream itself still to hand on.
@@ -110,15 +108,10 @@ private:
         const bool isCounted = unit == 0
                                    ? m_firstTrained <= 1
                                    : unit >= m_firstTrained || m_plan.units[unit].settings.recompute != Recompute::Off;
-        return m_memory[unit].leftBytes + (isCounted ? 0 : m_streamBytes);
+        return m_memory[unit].leftBytes + (isCounted ? 0 : streamBytes());
     }
-    int64_t staysBefore(size_t unit) const
-    {
-        int64_t sum = 0;
-        for (size_t i = 0; i < unit; ++i)
-            sum += staysBytes(i);
-        return sum;
-    }
+    /// A matrix of the hidden width: what units hand on.
+    int64_t streamBytes() const { return m_memory[0].keptBytes; }
 
     void note(int64_t activations, int64_t temporary, int64_t gradients)
     {
@@ -129,22 +122,28 @@ private:
     }
     void forward()
     {
+        int64_t stays = 0; // of the units before
         for (size_t unit = 0; unit <= m_head; ++unit) {
             const UnitMemory &own = m_memory[unit];
             const int64_t leaving = unit > 0 && offloads(unit - 1) ? matrixBytes(unit - 1) : 0;
             const int64_t left = unit > 0 ? leftBytes(unit - 1) : 0;
-            note(staysBefore(unit) + leaving + own.keptBytes, left + own.forwardBytes - own.keptBytes,
+            note(stays + leaving + own.keptBytes, left + own.forwardBytes - own.keptBytes,
                  unit == m_head ? m_ledger.gradientsAtUnit[unit] : m_ledger.gradientsBefore);
+            stays += staysBytes(unit);
         }
     }
     void backward()
     {
         const int64_t stream = m_memory[m_head].leftBytes;
+        int64_t stays = 0; // of the units before
+        for (size_t unit = 0; unit < m_head; ++unit)
+            stays += staysBytes(unit);
         for (size_t unit = m_head; unit-- > 1 && unit >= m_firstTrained;) {
+            stays -= staysBytes(unit);
             const UnitMemory &own = m_memory[unit];
             const bool fetchesAhead = unit - 1 >= m_firstTrained && offloads(unit - 1);
-            const int64_t input = unit == 1 && offloads(unit) ? m_streamBytes : 0;
-            note(staysBefore(unit) + input + (fetchesAhead ? matrixBytes(unit - 1) : 0) + own.keptBytes,
+            const int64_t input = unit == 1 && offloads(unit) ? streamBytes() : 0;
+            note(stays + input + (fetchesAhead ? matrixBytes(unit - 1) : 0) + own.keptBytes,
                  stream + own.backwardBytes - own.keptBytes, m_ledger.gradientsAtUnit[unit]);
         }
         note(0, stream, m_ledger.gradientsAtUnit[0]);
@@ -156,7 +155,6 @@ private:
     const MemoryLedger m_ledger;
     const size_t m_head;
     const size_t m_firstTrained;
-    int64_t m_streamBytes = 0;
     std::vector<UnitMemory> m_memory; ///< by unit
     StepForecast m_fullest;
 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/shapes/activations.h"
 
+#include "core/shapes/work_size.h"
+
 namespace shardscope::shapes {
 
 BlockActivations blockActivationsPerToken(const ModelShape &shape, Precision compute, Recompute recompute)
 {
-    const int64_t element = compute == Precision::Fp32 ? 4 : 2;
+    const int64_t element = bytesOf(compute);
     const int64_t attention = shape.heads * shape.headSize;
     const int64_t keyValues = shape.keyValueHeads * shape.headSize;
     switch (recompute) {

@@ -10,6 +10,12 @@ namespace shardscope::shapes {
 
 inline constexpr int64_t kFp32Bytes = 4;
 
+/// Of one element.
+inline int64_t bytesOf(Precision precision)
+{
+    return precision == Precision::Fp32 ? kFp32Bytes : 2;
+}
+
 /// What decides, beside the model, how much memory the operations of a pass take.
 struct WorkSize
 {
@@ -20,7 +26,7 @@ struct WorkSize
     AttentionKind attention = AttentionKind::Cudnn;
     int64_t threads = 1; ///< of a rank on the CPU
     int64_t rows() const { return sequences * positions; }
-    int64_t elementBytes() const { return compute == Precision::Fp32 ? 4 : 2; }
+    int64_t elementBytes() const { return bytesOf(compute); }
 };
 
 } // namespace shardscope::shapes

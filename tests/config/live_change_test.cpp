@@ -52,6 +52,9 @@ TEST(LiveChange, setsLiveKeysAndSaysFromWhatToWhat)
     EXPECT_EQ(textOf(all), "optimizer.clip_norm: 1 → 0.5, parallel.strategy: full → none");
     EXPECT_EQ(toJson(all).dump(), R"({"optimizer.clip_norm":{"from":"1","to":"0.5"},)"
                                   R"("parallel.strategy":{"from":"full","to":"none"}})");
+    EXPECT_EQ(differencesIn(toJson(all).dump()), all);
+    for (const char *none : {"", "[1]", "{\"a\": 1}"})
+        EXPECT_THAT(differencesIn(none), IsEmpty()) << none;
     EXPECT_THAT(differences(c, changed(c, {{"parallel.strategy=full"}, {}})), IsEmpty());
 }
 

@@ -3,6 +3,7 @@
 // what an allocator counts, a unit and a direction at a time.
 #include "core/shapes/unit_memory.h"
 
+#include "core/engine/dtype.h"
 #include "core/model/decoder.h"
 #include "tests/model/counting_allocator.h"
 #include "tests/model/ranks.h"
@@ -128,6 +129,15 @@ struct SizeCase
     int64_t positions;
 };
 
+WorkSize workOn(DeviceKind device, shapes::AttentionKind attention, const SizeCase &size, Precision compute)
+{
+    return {.sequences = size.sequences,
+            .positions = size.positions,
+            .compute = compute,
+            .device = device,
+            .attention = attention};
+}
+
 using UnitCase = std::tuple<SizeCase, Precision, Recompute>;
 
 std::string nameOf(const testing::TestParamInfo<UnitCase> &info)
@@ -147,11 +157,7 @@ protected:
 TEST_P(UnitMemoryCpu, isTheFormulasToTheByte)
 {
     const auto &[size, compute, recompute] = GetParam();
-    const WorkSize work{.sequences = size.sequences,
-                        .positions = size.positions,
-                        .compute = compute,
-                        .device = DeviceKind::Cpu,
-                        .attention = shapes::AttentionKind::Cpu};
+    const WorkSize work = workOn(DeviceKind::Cpu, shapes::AttentionKind::Cpu, size, compute);
     const auto measured = measure(size.shape, work, recompute);
     const auto predicted = predict(size.shape, work, recompute);
     ASSERT_EQ(measured.size(), predicted.size());
@@ -196,11 +202,7 @@ void expectWithinTwoPercent(const SizeCase &size, const WorkSize &work, Recomput
 TEST(UnitMemoryOneDnn, isNearTheFormulas)
 {
     const SizeCase size{"wide", test::wideShape(1, 2), 8, 1024};
-    const WorkSize work{.sequences = size.sequences,
-                        .positions = size.positions,
-                        .compute = Precision::Bf16,
-                        .device = DeviceKind::Cpu,
-                        .attention = shapes::AttentionKind::Cpu};
+    const WorkSize work = workOn(DeviceKind::Cpu, shapes::AttentionKind::Cpu, size, Precision::Bf16);
     expectWithinTwoPercent(size, work, Recompute::Off);
 }
 
@@ -236,16 +238,8 @@ protected:
 TEST_P(UnitMemoryCuda, isNearTheFormulas)
 {
     const auto &[size, compute, recompute] = GetParam();
-    const WorkSize work{.sequences = size.sequences,
-                        .positions = size.positions,
-                        .compute = compute,
-                        .device = DeviceKind::Cuda,
-                        .attention = model::Attention(at::Device(at::kCUDA, 0),
-                                                      compute == Precision::Fp32   ? at::kFloat
-                                                      : compute == Precision::Bf16 ? at::kBFloat16
-                                                                                   : at::kHalf,
-                                                      size.shape.headSize)
-                                         .kind()};
+    const model::Attention attention(at::Device(at::kCUDA, 0), engine::scalarTypeOf(compute), size.shape.headSize);
+    const WorkSize work = workOn(DeviceKind::Cuda, attention.kind(), size, compute);
     expectWithinTwoPercent(size, work, recompute);
 }
 

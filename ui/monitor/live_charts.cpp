@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/monitor/live_charts.h"
 
+#include "core/config/live_change.h"
 #include "ui/common/chart.h"
 #include "ui/common/colors.h"
 #include "ui/common/flow_layout.h"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace shardscope::ui {
@@ -238,15 +238,15 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
 /// all of it.
 static QString toggleText(const std::string &changedJson)
 {
-    const auto changed = nlohmann::ordered_json::parse(changedJson, nullptr, false);
-    if (!changed.is_object() || changed.empty() || !changed.front().is_object())
+    const auto changed = config::differencesIn(changedJson);
+    if (changed.empty())
         return {};
-    QString key = QString::fromStdString(changed.begin().key());
+    QString key = QString::fromStdString(changed.front().key);
     if (key.startsWith(QLatin1String("unit '")))
         key = key.mid(6).remove(u'\'');
     else
         key = key.section(u'.', 1);
-    QString text = key + QStringLiteral(" → ") + QString::fromStdString(changed.front().value("to", ""));
+    QString text = key + QStringLiteral(" → ") + QString::fromStdString(changed.front().to);
     if (changed.size() > 1)
         text += QStringLiteral(" +%1").arg(changed.size() - 1);
     return text;

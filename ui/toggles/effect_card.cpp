@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/toggles/effect_card.h"
 
+#include "core/config/live_change.h"
 #include "ui/common/text.h"
 
 #include <QGridLayout>
 #include <QLabel>
 #include <QToolButton>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::ui {
 
@@ -16,15 +16,9 @@ using analysis::Side;
 
 QString changeText(const std::string &changedJson)
 {
-    const auto changed = nlohmann::ordered_json::parse(changedJson, nullptr, false);
     QStringList lines;
-    if (!changed.is_object())
-        return {};
-    for (const auto &[key, change] : changed.items()) {
-        if (change.is_object())
-            lines << QString::fromStdString(
-                fmt::format("{}: {} → {}", key, change.value("from", ""), change.value("to", "")));
-    }
+    for (const config::Difference &each : config::differencesIn(changedJson))
+        lines << QString::fromStdString(config::textOf(each));
     return lines.join(u'\n');
 }
 
