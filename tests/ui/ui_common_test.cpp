@@ -229,6 +229,33 @@ private Q_SLOTS:
         QCOMPARE(all.indices.size(), size_t(103)); // with a neighbour on each side
     }
 
+    void aStackHasGapsWhereNothingWasMeasured()
+    {
+        const double none = std::nan("");
+        // Thinned, what is nearer than a column's width is one point: never what a gap parts.
+        const DrawnPoints drawn = drawnPoints({0.1, 0.2, 0.3, 0.4, 0.5}, {3, 4, none, 2, 1}, 0, 1, 1);
+        QCOMPARE(drawn.indices, (std::vector<size_t>{1, 2, 3, 3}));
+        QVERIFY(std::is_sorted(drawn.x.begin(), drawn.x.end()));
+        Chart chart(QStringLiteral("Memory"), QStringLiteral("Time"), ChartUnit::Seconds);
+        const auto layer = [](const char *name) {
+            return ChartSeries{
+                .name = QLatin1String(name), .color = [](const Colors &c) { return c.series(0); }, .stacked = true};
+        };
+        chart.setSeries({layer("a"), layer("b")});
+        chart.setData({0, 1, 2, 3}, {{5, 5, none, 7}, {1, none, none, 1}});
+        chart.resize(600, 300);
+        chart.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
+        chart.plot()->replot();
+        QCOMPARE(chart.plot()->graphCount(), 2);
+        for (int graph = 0; graph < 2; ++graph) {
+            const auto data = chart.plot()->graph(graph)->data();
+            QCOMPARE(data->size(), 4);
+            QVERIFY(!std::isnan(data->at(1)->value)); // one layer lacks a value: the others stay
+            QVERIFY(std::isnan(data->at(2)->value));
+        }
+    }
+
     void markersNamesNeverTouch()
     {
         Chart chart(QStringLiteral("Loss"), QStringLiteral("Time"), ChartUnit::Seconds);

@@ -254,6 +254,65 @@ private Q_SLOTS:
         QCOMPARE(series.stepAt(-1.0)->second, int64_t(0));
     }
 
+    void thePauseBetweenAttemptsTakesNoRoom()
+    {
+        constexpr int64_t kSecond = 1'000'000'000;
+        LiveDelta delta;
+        auto catalog = std::make_shared<store::Catalog>();
+        catalog->processes = {{.attempt = 1, .rank = 0, .startedNs = 0, .endedNs = 11 * kSecond},
+                              {.attempt = 2, .rank = 0, .startedNs = 600 * kSecond}};
+        delta.catalog = catalog;
+        const auto step = [&](store::Index process, int64_t number, int64_t endS) {
+            store::StepInfo info{.process = process, .number = number, .startNs = (endS - 1) * kSecond};
+            info.endNs = endS * kSecond;
+            info.loss = 10.0 - static_cast<double>(number);
+            delta.steps.push_back(info);
+        };
+        const auto sample = [&](store::Index process, int64_t atS) {
+            store::MemoryColumns columns{.process = process};
+            columns.timeNs = {atS * kSecond};
+            for (auto &column : columns.categoryBytes)
+                column = {1};
+            columns.roundingBytes = columns.allocatedBytes = columns.reservedBytes = columns.processUsedBytes = {1};
+            delta.memory.push_back(columns);
+        };
+        for (int64_t number = 1; number <= 3; ++number)
+            step(0, number, number * 3);
+        step(1, 2, 602); // from a checkpoint of step 1: this one again
+        step(1, 3, 604);
+        sample(0, 9);
+        sample(1, 601);
+        delta.events = {{.process = 1, .timeNs = 603 * kSecond, .kind = EventKind::Checkpoint}};
+        LiveSeries series;
+        series.add(delta);
+        // The second attempt begins where the first ended, and no line leads there.
+        const ChartData loss = series.loss();
+        QCOMPARE(loss.x, (std::vector<double>{3, 6, 9, 11, 13, 15}));
+        QVERIFY(std::isnan(loss.columns[0][3]));
+        QCOMPARE(loss.labels[1], QStringLiteral("Step 2, attempt 1"));
+        QCOMPARE(loss.labels[3], QStringLiteral("Attempt 2 begins"));
+        QCOMPARE(loss.labels[4], QStringLiteral("Step 2, attempt 2"));
+        QVERIFY(std::isnan(series.stepTime(std::nullopt).columns[0][3]));
+        QCOMPARE(series.memory(0).x, (std::vector<double>{9, 11, 12}));
+        QVERIFY(std::isnan(series.memory(0).columns[0][1]));
+        QCOMPARE(*series.stepAt(12.5), (LiveSeries::StepKey{2, 2}));
+        QCOMPARE(*series.rangeOf(3, 3), (std::pair{8.0, 15.0}));
+        QCOMPARE(series.loss(std::pair{12.0, 14.0}).x, (std::vector<double>{9, 11, 13, 15}));
+        // What is brushed is selected in the run's time, and an event stands where it was.
+        Selection selection;
+        LiveCharts charts(selection);
+        charts.refresh(series, {});
+        charts.setEvents(series.events());
+        auto *chart = charts.findChild<Chart *>();
+        QCOMPARE(chart->markers().markers(),
+                 (ChartMarkers::Markers{{11, QStringLiteral("Attempt 2")}, {14, QStringLiteral("Checkpoint")}}));
+        Q_EMIT chart->brushed(12, 13);
+        QCOMPARE(*selection.range(), (TimeRange{601 * kSecond, 602 * kSecond}));
+        EventsModel events;
+        events.add(delta.events, *catalog, series.time());
+        QCOMPARE(events.index(0, EventsModel::Time).data().toString(), QStringLiteral("14 s"));
+    }
+
     void stepsThatEndLateReachTheSeries()
     {
         test::TemporaryFolder temporary;

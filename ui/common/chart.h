@@ -55,7 +55,8 @@ public:
     void setYAxis(const QString &title, ChartUnit unit);
     void setSecondYAxis(const QString &title, ChartUnit unit);
     void setSeries(std::vector<ChartSeries> series);
-    /// One x for all; each column has as many values as x, NaN where not measured. Columns go with setSeries().
+    /// One x for all; each column has as many values as x, NaN where not measured. A stack ends and begins anew where
+    /// all of it is NaN. Columns go with setSeries().
     void setData(std::vector<double> x, std::vector<std::vector<double>> columns);
     /// A text for each point, shown first in the hover readout: "Step 214". Empty: none.
     void setPointLabels(std::vector<QString> labels) { m_labels = std::move(labels); }

@@ -20,13 +20,16 @@ DrawnPoints drawnPoints(const std::vector<double> &x, const std::vector<double> 
     for (size_t i = from; i < to;) {
         const size_t first = i;
         size_t highest = i++;
-        for (; width > 0 && i < to && columnOf(i) == columnOf(first); ++i) {
-            if (height[i] > height[highest] || std::isnan(height[highest]))
+        const bool gap = std::isnan(height[first]);
+        for (; width > 0 && i < to && columnOf(i) == columnOf(first) && !gap && !std::isnan(height[i]); ++i) {
+            if (height[i] > height[highest])
                 highest = i;
         }
         const bool several = i - first > 1;
         drawn.indices.push_back(highest);
-        drawn.x.push_back(several ? columnOf(first) * width : x[first]);
+        // What follows a gap in its column stays right of it.
+        const double least = drawn.x.empty() ? -HUGE_VAL : drawn.x.back();
+        drawn.x.push_back(several ? std::max(columnOf(first) * width, least) : x[first]);
         drawn.thinned = drawn.thinned || several;
     }
     if (drawn.thinned && drawn.x.back() < x[to - 1]) { // up to where the data goes

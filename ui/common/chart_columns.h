@@ -19,7 +19,7 @@ struct DrawnPoints
 /// Points of [lower, upper] and a neighbour on each side. Of those in one column (leastWidth to twice that wide, at the
 /// same places while a live chart grows) only the highest by `height` stays, at the column's left edge. It stays whole,
 /// so that what is stacked there is of one moment and its parts still sum to its height. x ascends; height has as many
-/// values, NaN counts as lowest; a leastWidth of 0 thins nothing.
+/// values; a point of NaN is a gap, which stays; a leastWidth of 0 thins nothing.
 DrawnPoints drawnPoints(const std::vector<double> &x, const std::vector<double> &height, double lower, double upper,
                         double leastWidth);
 

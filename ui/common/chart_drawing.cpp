@@ -83,17 +83,19 @@ void Chart::rescale()
     m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
 
-/// Height of the stack of those that are shown, at each point.
+/// Height of the stack of those that are shown, at each point; NaN where none of them was measured.
 static std::vector<double> heights(const std::vector<ChartSeries> &series,
                                    const std::vector<std::vector<double>> &columns, const ChartLegend &legend,
                                    size_t points)
 {
-    std::vector<double> sums(points, 0.0);
+    std::vector<double> sums(points, std::nan(""));
     for (size_t i = 0; i < series.size(); ++i) {
         if (!series[i].stacked || !legend.isShown(i))
             continue;
-        for (size_t k = 0; k < points; ++k)
-            sums[k] += std::isnan(columns[i][k]) ? 0 : columns[i][k];
+        for (size_t k = 0; k < points; ++k) {
+            if (!std::isnan(columns[i][k]))
+                sums[k] = (std::isnan(sums[k]) ? 0 : sums[k]) + columns[i][k];
+        }
     }
     return sums;
 }
@@ -120,10 +122,12 @@ void Chart::drawPoints()
             continue;
         QVector<double> values(keys.size());
         for (size_t k = 0; k < drawn.indices.size(); ++k) {
-            const double value = m_columns[i][drawn.indices[k]];
+            const size_t index = drawn.indices[k];
+            const double value = m_columns[i][index];
             if (m_series[i].stacked)
                 below[k] += std::isnan(value) ? 0 : value;
-            values[static_cast<qsizetype>(k)] = m_series[i].stacked ? below[k] : value;
+            const double top = std::isnan(sums[index]) ? sums[index] : below[k];
+            values[static_cast<qsizetype>(k)] = m_series[i].stacked ? top : value;
         }
         m_graphs[i]->setData(keys, values, true);
     }

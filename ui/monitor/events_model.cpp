@@ -22,8 +22,10 @@ void EventsModel::clear()
     endResetModel();
 }
 
-void EventsModel::add(const std::vector<store::EventInfo> &events, const store::Catalog &catalog)
+void EventsModel::add(const std::vector<store::EventInfo> &events, const store::Catalog &catalog,
+                      const RunningTime &time)
 {
+    m_time = time; // of what has ended it stays what it was: no row has to be shown anew
     if (events.empty())
         return;
     // What another process wrote meanwhile may be older than what is here: each stands at its time.
@@ -79,7 +81,7 @@ QString EventsModel::textOf(const Row &row, int column) const
 {
     switch (column) {
     case Time:
-        return axisText(ChartUnit::Seconds, static_cast<double>(row.event.timeNs) / 1e9);
+        return axisText(ChartUnit::Seconds, m_time.secondsAt(row.event.timeNs));
     case Step:
         return row.event.step ? QString::number(*row.event.step) : QStringLiteral("—");
     case Who:

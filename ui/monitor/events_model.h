@@ -2,6 +2,7 @@
 #pragma once
 
 #include "profiler/store/snapshot.h"
+#include "ui/monitor/running_time.h"
 
 #include <QAbstractTableModel>
 #include <memory>
@@ -19,8 +20,9 @@ public:
     using QAbstractTableModel::QAbstractTableModel;
 
     void clear();
-    /// Events in the order of their time; ranks are looked up in the catalogue.
-    void add(const std::vector<store::EventInfo> &events, const store::Catalog &catalog);
+    /// Events in the order of their time; ranks are looked up in the catalogue. Shown in running time, as in the
+    /// charts.
+    void add(const std::vector<store::EventInfo> &events, const store::Catalog &catalog, const RunningTime &time = {});
     const store::EventInfo &eventAt(int row) const;
     static QString nameOf(EventKind kind);
 
@@ -38,6 +40,7 @@ private:
     QString textOf(const Row &row, int column) const;
 
     std::vector<Row> m_rows; ///< oldest first; shown from the end
+    RunningTime m_time;
 };
 
 } // namespace shardscope::ui

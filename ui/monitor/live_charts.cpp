@@ -75,12 +75,12 @@ LiveCharts::LiveCharts(Selection &selection, QWidget *parent)
 
 Chart *LiveCharts::addChart(const QString &title)
 {
-    auto *chart = new Chart(title, tr("Time since the start"), ChartUnit::Seconds, this);
+    auto *chart = new Chart(title, tr("Running time"), ChartUnit::Seconds, this);
     m_charts.push_back(chart);
     connect(chart, &Chart::xRangeChanged, this,
             [this, chart](double lower, double upper, bool fit) { follow(chart, lower, upper, fit); });
     connect(chart, &Chart::brushed, this, [this](double lower, double upper) {
-        m_selection.setRange(TimeRange{std::llround(lower * 1e9), std::llround(upper * 1e9)});
+        m_selection.setRange(TimeRange{m_time.nsOf(lower), m_time.nsOf(upper)});
     });
     connect(chart, &Chart::picked, this, [this](double x) {
         m_selection.setRange(std::nullopt);
@@ -114,7 +114,7 @@ void LiveCharts::brush()
 {
     std::optional<std::pair<double, double>> range;
     if (const auto &selected = m_selection.range())
-        range = std::pair{static_cast<double>(selected->startNs) / 1e9, static_cast<double>(selected->endNs) / 1e9};
+        range = std::pair{m_time.secondsAt(selected->startNs), m_time.secondsAt(selected->endNs)};
     for (Chart *chart : m_charts)
         chart->setBrush(range);
 }
@@ -127,6 +127,10 @@ static void fill(Chart *chart, ChartData data)
 
 void LiveCharts::refresh(const LiveSeries &series, std::optional<int> rank)
 {
+    if (m_time != series.time()) {
+        m_time = series.time();
+        brush();
+    }
     fill(m_loss, series.loss(m_view));
     fill(m_norm, series.norm(m_view));
     refreshStepTime(series.stepTime(rank, m_view));
@@ -295,7 +299,11 @@ void LiveCharts::setEvents(const std::vector<store::EventInfo> &events)
         if (isNear && one->second.tellers.insert(event.process).second)
             continue;
         one->second = {event.timeNs, {event.process}};
-        markers.emplace_back(static_cast<double>(event.timeNs) / 1e9, deed);
+        markers.emplace_back(m_time.secondsAt(event.timeNs), deed);
+    }
+    for (const auto &[attempt, when] : m_time.attempts()) {
+        if (attempt != m_time.attempts().begin()->first)
+            markers.emplace_back(m_time.beginOf(attempt), tr("Attempt %1").arg(attempt));
     }
     for (Chart *chart : m_charts)
         chart->setMarkers(markers);

@@ -12,7 +12,8 @@ class Chart;
 class FlowLayout;
 class Selection;
 
-/// The charts of the Live page: they share the time axis, the cursor and the brush, which is the selection's range.
+/// The charts of the Live page: they share the axis of running time, the cursor and the brush, which is the
+/// selection's range.
 class LiveCharts : public QWidget
 {
     Q_OBJECT
@@ -21,12 +22,13 @@ public:
 
     /// Draws what is in the series now; rank: one, or all (the slowest rank's step times, a memory chart each).
     void refresh(const LiveSeries &series, std::optional<int> rank);
-    /// All charts, in seconds since the origin.
+    /// All charts, in seconds of running time.
     void showRange(double lower, double upper) { follow(nullptr, lower, upper, false); }
+    /// After refresh(): of the same run.
     void setEvents(const std::vector<store::EventInfo> &events);
 
 Q_SIGNALS:
-    /// Clicked at seconds since the origin.
+    /// Clicked at seconds of running time.
     void picked(double seconds);
     /// Another part is in view: refresh() has more or fewer points of it.
     void viewChanged();
@@ -43,6 +45,7 @@ private:
     Selection &m_selection;
     FlowLayout *m_layout;
     std::optional<std::pair<double, double>> m_view; ///< before the charts: they are made with it
+    RunningTime m_time;                              ///< what x counts
     std::vector<Chart *> m_charts;                   ///< all of them
     Chart *m_loss;
     Chart *m_norm;

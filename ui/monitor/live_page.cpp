@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/monitor/live_page.h"
 
+#include "ui/common/chart_ticker.h"
 #include "ui/common/elided_label.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
@@ -219,7 +220,7 @@ void LivePage::take(const LiveDelta &delta)
     showContent();
     m_position = delta.position;
     m_series.add(delta);
-    m_events->add(delta.events, *delta.catalog);
+    m_events->add(delta.events, *delta.catalog, m_series.time());
     if (!delta.events.empty())
         m_eventsView->resizeColumnsToContents();
     refreshRanks();
@@ -310,7 +311,7 @@ void LivePage::followEvent(int row)
     InspectorContent content;
     content.title = EventsModel::nameOf(event.kind);
     content.facts = {{tr("What"), QString::fromStdString(event.text)},
-                     {tr("Time"), durationText(event.timeNs)},
+                     {tr("Running time"), axisText(ChartUnit::Seconds, m_series.time().secondsAt(event.timeNs))},
                      {tr("Step"), event.step ? QString::number(*event.step) : QStringLiteral("—")}};
     if (!event.detailJson.empty())
         content.facts << std::pair{tr("Details"), QString::fromStdString(event.detailJson)};

@@ -15,11 +15,6 @@ static double orNan(std::optional<double> value)
     return value.value_or(kNan);
 }
 
-static double seconds(int64_t ns)
-{
-    return static_cast<double>(ns) / 1e9;
-}
-
 static std::array<int64_t, kStepParts> partsOf(const store::StepSums &sums)
 {
     return {sums.computeNs - sums.optimizerNs,
@@ -38,7 +33,6 @@ static StepPoint pointOf(const store::StepInfo &step)
     StepPoint point;
     point.startNs = step.startNs;
     point.endNs = *step.endNs;
-    point.endS = seconds(*step.endNs);
     point.loss = step.loss;
     point.gradientNorm = step.gradientNorm;
     point.validationLoss = step.validationLoss;
@@ -52,9 +46,11 @@ static StepPoint pointOf(const store::StepInfo &step)
     return point;
 }
 
-static QString stepLabel(const LiveSeries::StepKey &key)
+QString LiveSeries::labelOf(const StepKey &key) const
 {
-    return QCoreApplication::translate("LiveSeries", "Step %1").arg(key.second);
+    if (!m_time.hasSeveral())
+        return QCoreApplication::translate("LiveSeries", "Step %1").arg(key.second);
+    return QCoreApplication::translate("LiveSeries", "Step %1, attempt %2").arg(key.second).arg(key.first);
 }
 
 void LiveSeries::clear()
@@ -65,15 +61,33 @@ void LiveSeries::clear()
 void LiveSeries::add(const LiveDelta &delta)
 {
     const store::Catalog &catalog = *delta.catalog;
+    widenTime(delta);
     addSteps(delta.steps, catalog);
     for (const store::MemoryColumns &memory : delta.memory) {
         const auto &process = catalog.processes[static_cast<size_t>(memory.process)];
         Samples &samples = m_samples[static_cast<int>(*process.rank)];
         addSamples(samples, memory);
-        while (samples.x.size() > kMaxSamples)
+        while (samples.timeNs.size() > kMaxSamples)
             thin(samples);
     }
     m_events.insert(m_events.end(), delta.events.begin(), delta.events.end());
+}
+
+/// A process that was killed has no end of its own: what it wrote last counts.
+void LiveSeries::widenTime(const LiveDelta &delta)
+{
+    const auto &processes = delta.catalog->processes;
+    for (const store::ProcessInfo &process : processes) {
+        m_time.widen(process.attempt, process.startedNs);
+        m_time.widen(process.attempt, process.endedNs.value_or(process.startedNs));
+    }
+    const auto attemptOf = [&](store::Index index) { return processes[static_cast<size_t>(index)].attempt; };
+    for (const store::StepInfo &step : delta.steps)
+        m_time.widen(attemptOf(step.process), step.endNs.value_or(step.startNs));
+    for (const store::MemoryColumns &memory : delta.memory) {
+        if (memory.size() > 0)
+            m_time.widen(attemptOf(memory.process), memory.timeNs.back());
+    }
 }
 
 void LiveSeries::addSteps(const std::vector<store::StepInfo> &steps, const store::Catalog &catalog)
@@ -89,11 +103,11 @@ void LiveSeries::addSteps(const std::vector<store::StepInfo> &steps, const store
 }
 
 /// Forgets the samples from a time on.
-void LiveSeries::cut(Samples &samples, double fromS)
+void LiveSeries::cut(Samples &samples, int64_t fromNs)
 {
-    const auto size =
-        static_cast<size_t>(std::lower_bound(samples.x.begin(), samples.x.end(), fromS) - samples.x.begin());
-    samples.x.resize(size);
+    const auto first = std::lower_bound(samples.timeNs.begin(), samples.timeNs.end(), fromNs);
+    const auto size = static_cast<size_t>(first - samples.timeNs.begin());
+    samples.timeNs.resize(size);
     samples.allocated.resize(size);
     for (auto &column : samples.columns)
         column.resize(size);
@@ -102,9 +116,9 @@ void LiveSeries::cut(Samples &samples, double fromS)
 void LiveSeries::addSamples(Samples &samples, const store::MemoryColumns &memory)
 {
     if (memory.size() > 0)
-        cut(samples, seconds(memory.timeNs.front()));
+        cut(samples, memory.timeNs.front());
     for (size_t i = 0; i < memory.size(); ++i) {
-        samples.x.push_back(seconds(memory.timeNs[i]));
+        samples.timeNs.push_back(memory.timeNs[i]);
         for (size_t c = 0; c < kMemoryCategories; ++c)
             samples.columns[c].push_back(static_cast<double>(memory.categoryBytes[c][i]));
         samples.columns[kMemoryCategories].push_back(static_cast<double>(memory.roundingBytes[i]));
@@ -117,15 +131,15 @@ void LiveSeries::addSamples(Samples &samples, const store::MemoryColumns &memory
 
 void LiveSeries::thin(Samples &samples)
 {
-    const size_t pairs = samples.x.size() / 2;
+    const size_t pairs = samples.timeNs.size() / 2;
     for (size_t i = 0; i < pairs; ++i) {
         const size_t keep = samples.allocated[2 * i] >= samples.allocated[2 * i + 1] ? 2 * i : 2 * i + 1;
-        samples.x[i] = samples.x[keep];
+        samples.timeNs[i] = samples.timeNs[keep];
         samples.allocated[i] = samples.allocated[keep];
         for (auto &column : samples.columns)
             column[i] = column[keep];
     }
-    samples.x.resize(pairs);
+    samples.timeNs.resize(pairs);
     samples.allocated.resize(pairs);
     for (auto &column : samples.columns)
         column.resize(pairs);
@@ -167,13 +181,14 @@ const StepPoint *LiveSeries::step(StepKey key, std::optional<int> rank) const
     return found;
 }
 
-std::optional<LiveSeries::StepKey> LiveSeries::stepAt(double time) const
+std::optional<LiveSeries::StepKey> LiveSeries::stepAt(double runningSeconds) const
 {
     if (m_steps.empty())
         return std::nullopt;
     const auto &steps = m_steps.begin()->second;
-    const auto after =
-        std::find_if(steps.begin(), steps.end(), [time](const auto &entry) { return entry.second.endS >= time; });
+    const auto after = std::find_if(steps.begin(), steps.end(), [&](const auto &entry) {
+        return endOf(entry.first, entry.second) >= runningSeconds;
+    });
     if (after != steps.end())
         return after->first;
     return steps.empty() ? std::nullopt : std::optional(steps.rbegin()->first);
@@ -185,9 +200,9 @@ LiveSeries::View LiveSeries::rangeOf(int64_t first, int64_t last) const
     for (const auto &[key, point] : m_slowest) {
         if (key.second < first || key.second > last)
             continue;
-        const double startS = seconds(point->startNs);
-        range = range ? std::pair{std::min(range->first, startS), std::max(range->second, point->endS)}
-                      : std::pair{startS, point->endS};
+        const double start = m_time.secondsOf(key.first, point->startNs);
+        const double end = endOf(key, *point);
+        range = range ? std::pair{std::min(range->first, start), std::max(range->second, end)} : std::pair{start, end};
     }
     return range;
 }
@@ -231,11 +246,13 @@ static void keepExtremes(const std::vector<std::pair<LiveSeries::StepKey, const 
     kept[lowest] = kept[highest] = 1;
 }
 
-LiveSeries::Points LiveSeries::thinned(const Points &all, const View &view, double (*value)(const StepPoint &))
+LiveSeries::Points LiveSeries::thinned(const Points &all, const View &view, double (*value)(const StepPoint &)) const
 {
     size_t from = 0, to = all.size();
     if (view) { // with a neighbour on each side, so that lines go on to the edge
-        const auto before = [](double time) { return [time](const auto &entry) { return entry.second->endS < time; }; };
+        const auto before = [this](double time) {
+            return [this, time](const auto &entry) { return endOf(entry.first, *entry.second) < time; };
+        };
         from = static_cast<size_t>(std::partition_point(all.begin(), all.end(), before(view->first)) - all.begin());
         to = static_cast<size_t>(std::partition_point(all.begin(), all.end(), before(view->second)) - all.begin());
         from -= from > 0;
@@ -258,39 +275,55 @@ LiveSeries::Points LiveSeries::thinned(const Points &all, const View &view, doub
     return points;
 }
 
-ChartData LiveSeries::loss(const View &view) const
+/// Where an attempt begins nothing was measured yet.
+void LiveSeries::addGap(ChartData &data, int64_t attempt) const
+{
+    data.x.push_back(m_time.beginOf(attempt));
+    for (auto &column : data.columns)
+        column.push_back(kNan);
+}
+
+ChartData LiveSeries::chartOf(const Points &points, size_t columns, void (*fill)(const StepPoint &, double *row)) const
 {
     ChartData data;
-    data.columns.resize(2);
-    // The loss is the global one: any rank's will do.
-    const auto value = [](const StepPoint &point) { return orNan(point.loss); };
-    for (const auto &[key, point] : thinned(pointsOfFirst(), view, value)) {
-        data.x.push_back(point->endS);
-        data.columns[0].push_back(orNan(point->loss));
-        data.columns[1].push_back(orNan(point->validationLoss));
-        data.labels.push_back(stepLabel(key));
+    data.columns.resize(columns);
+    std::vector<double> row(columns);
+    for (size_t i = 0; i < points.size(); ++i) {
+        const auto &[key, point] = points[i];
+        if (i > 0 && points[i - 1].first.first != key.first) {
+            addGap(data, key.first);
+            data.labels.push_back(QCoreApplication::translate("LiveSeries", "Attempt %1 begins").arg(key.first));
+        }
+        fill(*point, row.data());
+        data.x.push_back(endOf(key, *point));
+        for (size_t c = 0; c < columns; ++c)
+            data.columns[c].push_back(row[c]);
+        data.labels.push_back(labelOf(key));
     }
     return data;
+}
+
+ChartData LiveSeries::loss(const View &view) const
+{
+    // The loss is the global one: any rank's will do.
+    const auto value = [](const StepPoint &point) { return orNan(point.loss); };
+    return chartOf(thinned(pointsOfFirst(), view, value), 2, [](const StepPoint &point, double *row) {
+        row[0] = orNan(point.loss);
+        row[1] = orNan(point.validationLoss);
+    });
 }
 
 ChartData LiveSeries::norm(const View &view) const
 {
-    ChartData data;
-    data.columns.resize(2);
     const auto value = [](const StepPoint &point) { return orNan(point.gradientNorm); };
-    for (const auto &[key, point] : thinned(pointsOfFirst(), view, value)) {
-        data.x.push_back(point->endS);
-        data.columns[0].push_back(orNan(point->gradientNorm));
-        data.columns[1].push_back(orNan(point->learningRate));
-        data.labels.push_back(stepLabel(key));
-    }
-    return data;
+    return chartOf(thinned(pointsOfFirst(), view, value), 2, [](const StepPoint &point, double *row) {
+        row[0] = orNan(point.gradientNorm);
+        row[1] = orNan(point.learningRate);
+    });
 }
 
 ChartData LiveSeries::stepTime(std::optional<int> rank, const View &view) const
 {
-    ChartData data;
-    data.columns.resize(kStepParts);
     Points all;
     if (!rank)
         all.assign(m_slowest.begin(), m_slowest.end());
@@ -299,26 +332,32 @@ ChartData LiveSeries::stepTime(std::optional<int> rank, const View &view) const
             all.emplace_back(key, &point);
     }
     const auto value = [](const StepPoint &point) { return static_cast<double>(point.wallNs()); };
-    for (const auto &[key, point] : thinned(all, view, value)) {
-        data.x.push_back(point->endS);
+    return chartOf(thinned(all, view, value), kStepParts, [](const StepPoint &point, double *row) {
         for (size_t i = 0; i < kStepParts; ++i) {
-            const double wall = i == 0 ? static_cast<double>(point->wallNs()) : kNan;
-            data.columns[i].push_back(point->partNs ? static_cast<double>((*point->partNs)[i]) : wall);
+            const double wall = i == 0 ? static_cast<double>(point.wallNs()) : kNan;
+            row[i] = point.partNs ? static_cast<double>((*point.partNs)[i]) : wall;
         }
-        data.labels.push_back(stepLabel(key));
-    }
-    return data;
+    });
 }
 
 ChartData LiveSeries::memory(int rank) const
 {
     ChartData data;
     data.columns.resize(kMemoryColumns);
-    const auto samples = m_samples.find(rank);
-    if (samples == m_samples.end())
+    const auto found = m_samples.find(rank);
+    if (found == m_samples.end())
         return data;
-    data.x = samples->second.x;
-    data.columns.assign(samples->second.columns.begin(), samples->second.columns.end());
+    const Samples &samples = found->second;
+    std::optional<int64_t> before;
+    for (size_t i = 0; i < samples.timeNs.size(); ++i) {
+        const int64_t attempt = m_time.attemptAt(samples.timeNs[i]);
+        if (before && *before != attempt)
+            addGap(data, attempt);
+        before = attempt;
+        data.x.push_back(m_time.secondsOf(attempt, samples.timeNs[i]));
+        for (size_t c = 0; c < kMemoryColumns; ++c)
+            data.columns[c].push_back(samples.columns[c][i]);
+    }
     return data;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ui/monitor/live_data.h"
+#include "ui/monitor/running_time.h"
 
 #include <QString>
 #include <array>
@@ -10,7 +11,8 @@
 
 namespace shardscope::ui {
 
-/// Columns over one x, as Chart takes them. x is seconds since the run's origin.
+/// Columns over one x, as Chart takes them. x is seconds of running time. Before the first point of an attempt after
+/// the first stands one of NaN, where the attempt begins: no line crosses the pause.
 struct ChartData
 {
     std::vector<double> x;
@@ -35,8 +37,7 @@ inline constexpr size_t kStepParts = 9;
 /// One rank's step, as far as charts and cards need it.
 struct StepPoint
 {
-    double endS = 0; ///< since the origin
-    int64_t startNs = 0;
+    int64_t startNs = 0; ///< since the run's origin
     int64_t endNs = 0;
     std::optional<double> loss;
     std::optional<double> gradientNorm;
@@ -56,7 +57,7 @@ class LiveSeries
 public:
     /// (attempt, step): a resumed run may do a step again.
     using StepKey = std::pair<int64_t, int64_t>;
-    /// Seconds since the origin; empty: all.
+    /// Seconds of running time; empty: all.
     using View = std::optional<std::pair<double, double>>;
     static constexpr size_t kMaxSamples = 12000; ///< of a rank
     static constexpr size_t kMaxPoints = 4000;   ///< of steps in a view; a few more where there are validation losses
@@ -76,10 +77,12 @@ public:
     /// Of one rank, or of the slowest one.
     const StepPoint *step(StepKey key, std::optional<int> rank) const;
     /// The finished step that was under way, or had ended last, at this time.
-    std::optional<StepKey> stepAt(double seconds) const;
+    std::optional<StepKey> stepAt(double runningSeconds) const;
     /// From the start of the first to the end of the last of these steps; empty: there are none.
     View rangeOf(int64_t first, int64_t last) const;
     const std::vector<store::EventInfo> &events() const { return m_events; }
+    /// What the charts' x counts.
+    const RunningTime &time() const { return m_time; }
 
     // Of many steps in view the highest and the lowest of each few stand for the others, so that no outlier is lost.
     /// Columns: loss, validation loss.
@@ -103,25 +106,31 @@ public:
 private:
     struct Samples
     {
-        std::vector<double> x;
+        std::vector<int64_t> timeNs;
         std::array<std::vector<double>, kMemoryColumns> columns;
         std::vector<double> allocated;
     };
 
     void addSteps(const std::vector<store::StepInfo> &steps, const store::Catalog &catalog);
-    static void cut(Samples &samples, double fromS);
+    void widenTime(const LiveDelta &delta);
+    double endOf(const StepKey &key, const StepPoint &point) const { return m_time.secondsOf(key.first, point.endNs); }
+    QString labelOf(const StepKey &key) const;
+    static void cut(Samples &samples, int64_t fromNs);
     static void addSamples(Samples &samples, const store::MemoryColumns &memory);
     static void thin(Samples &samples);
     void updateSlowest(const StepKey &key);
     using Points = std::vector<std::pair<StepKey, const StepPoint *>>;
     /// Of any rank.
     Points pointsOfFirst() const;
-    static Points thinned(const Points &all, const View &view, double (*value)(const StepPoint &));
+    Points thinned(const Points &all, const View &view, double (*value)(const StepPoint &)) const;
+    ChartData chartOf(const Points &points, size_t columns, void (*fill)(const StepPoint &, double *row)) const;
+    void addGap(ChartData &data, int64_t attempt) const;
 
     std::map<int, std::map<StepKey, StepPoint>> m_steps; ///< by rank
     std::map<StepKey, const StepPoint *> m_slowest;      ///< of all ranks
     std::map<int, Samples> m_samples;                    ///< by rank
     std::vector<store::EventInfo> m_events;
+    RunningTime m_time;
 };
 
 } // namespace shardscope::ui
