@@ -140,7 +140,7 @@ static void addControlVerbs(CLI::App &app, Arguments &arguments)
     const std::pair<const char *, const char *> verbs[] = {{"pause", "Let a run wait between two steps"},
                                                            {"unpause", "Let a paused run go on"},
                                                            {"checkpoint", "Write a checkpoint and go on"},
-                                                           {"stop", "Finish the step, write a checkpoint and end"}};
+                                                           {"stop", "End with a checkpoint, one or two steps on"}};
     for (const auto &[name, help] : verbs) {
         CLI::App *verb = app.add_subcommand(name, help);
         addRun(*verb, arguments.name);

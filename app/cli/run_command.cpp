@@ -25,11 +25,11 @@ static std::string joined(const std::vector<std::string> &words)
     return text;
 }
 
-/// Ctrl+C once: stop after the step; twice: now. SIGTERM: as once.
+/// Ctrl+C once: stop with a checkpoint, after the step that the ranks agree on; twice: now. SIGTERM: as once.
 static void onSignal(launch::Supervisor &supervisor, Output &errors, int signal, bool &asked)
 {
     if (signal == SIGINT && !asked)
-        errors.line("Finishing the step and writing a checkpoint. Ctrl+C again ends at once.");
+        errors.line("Stopping one or two steps on, where all ranks can, with a checkpoint. Ctrl+C again ends at once.");
     if (signal == SIGTERM && asked)
         return;
     asked = true;

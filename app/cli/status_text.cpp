@@ -55,7 +55,7 @@ std::string progressLine(const RunStatus &status)
         line += cell < full ? "█" : "·";
     line += "] " + stepLine(status);
     if (status.state != RunState::Running && status.state != RunState::Starting)
-        line += fmt::format("  ({})", toText(status.state));
+        line += fmt::format("  ({})", stateWord(status));
     else if (status.stepNs && step < steps)
         line += fmt::format("  {} left", formatDuration(*status.stepNs * (steps - step)));
     return line;
@@ -91,9 +91,11 @@ std::string failureText(const run::RunFolder &folder, const RunStatus &status)
 std::string describe(const run::RunSummary &summary)
 {
     const RunStatus &status = summary.status;
-    std::string text = fmt::format("{}  {}", summary.shownName(), toText(status.state));
+    std::string text = fmt::format("{}  {}", summary.shownName(), stateWord(status));
     if (!summary.problem.empty())
         return text + "\n  " + summary.problem;
+    if (status.stoppedEarly())
+        text += fmt::format(" at step {} of {}", status.step.value_or(0), *status.steps);
     text += fmt::format("\n  folder      {}\n  attempt     {}", summary.folder.root().string(), status.attempt);
     const std::string steps = stepOf(status);
     if (!steps.empty())
@@ -132,7 +134,7 @@ std::string runTable(const std::vector<run::RunSummary> &runs)
     std::vector<Row> rows = {{"run", "state", "step", "loss", "tok/s", "peak"}};
     for (const run::RunSummary &each : runs) {
         const RunStatus &s = each.status;
-        rows.push_back({shortened(each.shownName()), each.problem.empty() ? std::string(toText(s.state)) : "unreadable",
+        rows.push_back({shortened(each.shownName()), each.problem.empty() ? std::string(stateWord(s)) : "unreadable",
                         stepOf(s), s.loss ? fmt::format("{:.4f}", *s.loss) : "",
                         s.tokensPerSecond ? formatCount(std::round(*s.tokensPerSecond)) : "",
                         s.peakAllocatedBytes ? formatBytes(*s.peakAllocatedBytes) : ""});

@@ -141,7 +141,8 @@ void MainWindow::notice(RunState before, const run::RunSummary &run)
         return; // who looks at the window sees it there
     const QString name = QString::fromStdString(run.shownName());
     if (now == RunState::Done)
-        sendDesktopNotice(tr("%1 is done").arg(name), tr("Loss %1").arg(ui::lossText(run.status.loss)), false);
+        sendDesktopNotice(run.status.stoppedEarly() ? tr("%1 has stopped").arg(name) : tr("%1 is done").arg(name),
+                          tr("Loss %1").arg(ui::lossText(run.status.loss)), false);
     else
         sendDesktopNotice(tr("%1 failed").arg(name), ui::FailureCard::headline(run.status), true);
 }

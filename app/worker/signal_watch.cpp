@@ -63,8 +63,8 @@ void SignalWatch::watch()
             std::fputs("Interrupted twice: ending now, without a checkpoint.\n", stderr);
             ::_exit(kInterruptedExitCode);
         }
-        std::fprintf(stderr, "%s: finishing the step, then a checkpoint.%s\n", keyboard ? "Interrupted" : "SIGTERM",
-                     keyboard ? " Once more ends it now." : "");
+        std::fprintf(stderr, "%s: stopping one or two steps on, with a checkpoint.%s\n",
+                     keyboard ? "Interrupted" : "SIGTERM", keyboard ? " Once more ends it now." : "");
         m_interrupted = m_interrupted || keyboard;
         m_stop = true;
     }

@@ -43,7 +43,7 @@ Result<ControlClient> ControlClient::connect(const run::RunFolder &folder)
                     "shardscope-cli run --resume \"{}\".",
                     folder.name(), folder.root().string());
     if (!status->live())
-        return fail("The run {} has ended already ({}).", folder.name(), shardscope::toText(status->state));
+        return fail("The run {} has ended already ({}).", folder.name(), run::stateWord(*status));
     if (status->socket.empty())
         return fail("The run {} has no supervisor to talk to: it was started by another launcher, which controls it.",
                     folder.name());

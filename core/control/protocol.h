@@ -24,7 +24,7 @@ enum class RequestKind {
     Pause,      ///< answered when every rank is paused; result: step
     Unpause,    ///< answered when every rank runs again
     Checkpoint, ///< answered when it is whole; result: step, path
-    Stop,       ///< finish the step, checkpoint, end; answered when the run has ended
+    Stop,       ///< checkpoint and end once it is in force; answered when the run has ended
     StopNow,    ///< end at once, without a checkpoint; answered when the run has ended
     Set,        ///< change live keys; answered when in force on every rank: changed {key: {from, to}}, step (the first
                 ///< one under it; null where nothing changes)

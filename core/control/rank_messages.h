@@ -19,7 +19,7 @@ enum class Command {
     Pause,
     Unpause,
     Checkpoint, ///< write one and go on
-    Stop,       ///< finish the step, write a checkpoint, end with exit code 0
+    Stop,       ///< write a checkpoint once it is in force, end with exit code 0
     Set         ///< take up a change of the configuration that every rank has been sent before
 };
 std::string_view toText(Command command);

@@ -235,7 +235,8 @@ void Supervisor::onRankEnded(int rank)
     status.exitCode = process.exitCode();
     status.signal = process.endSignal();
     const bool well = status.exitCode == 0;
-    status.state = well ? RunState::Done : RunState::Failed;
+    const bool asWanted = m_killing && !m_endingAfterFailure && !m_hang; // by `stop --now`
+    status.state = well || asWanted ? RunState::Done : RunState::Failed;
     if (!well && !m_killing) {
         m_judge.ended(rank, status.exitCode, status.signal, realtimeNs());
         run::RunFailure failure = m_judge.of(rank);

@@ -40,7 +40,7 @@ public:
     Result<> start();
 
     const run::RunStatus &status() const { return m_status; }
-    /// Finish the step, checkpoint, end. The second time: endNow().
+    /// Checkpoint and end, one or two steps on. The second time: endNow().
     void interrupt();
     /// End at once, without a checkpoint. That is no failure: its user asked for it.
     void endNow();

@@ -19,6 +19,16 @@ bool RunStatus::live() const
     return state != RunState::Done && state != RunState::Failed && state != RunState::Lost;
 }
 
+bool RunStatus::stoppedEarly() const
+{
+    return state == RunState::Done && steps && step.value_or(0) < *steps;
+}
+
+std::string_view stateWord(const RunStatus &status)
+{
+    return status.stoppedEarly() ? std::string_view("stopped") : shardscope::toText(status.state);
+}
+
 std::string describeEnd(const RunFailure &failure)
 {
     if (!failure.rank)

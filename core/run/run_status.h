@@ -69,9 +69,14 @@ struct RunStatus
     static constexpr size_t kLossTail = 64;
     /// Queued, starting, running, paused or stopping.
     bool live() const;
+    /// Done, as asked for, before its last step.
+    bool stoppedEarly() const;
     /// How the newest step ended, and the loss scale that it had.
     void take(StepState state, std::optional<double> scale);
 };
+
+/// What a person is told: the state, and "stopped" where one stoppedEarly().
+std::string_view stateWord(const RunStatus &status);
 
 /// One line of JSON with every key of the contract.
 std::string toJson(const RunStatus &status);

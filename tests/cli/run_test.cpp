@@ -164,7 +164,7 @@ TEST_F(Run, commandsTakeEffect)
     EXPECT_EQ(program.wait().exitCode, 0) << "stopped, not interrupted";
     const test::Finished late = cli.run({"pause", "a"});
     EXPECT_EQ(late.exitCode, 2) << "wrong usage: nothing can be done to a run that has ended";
-    EXPECT_THAT(late.errors, HasSubstr("has ended already (done)"));
+    EXPECT_THAT(late.errors, HasSubstr("has ended already (stopped)"));
 }
 
 TEST_F(Run, stoppedNowEndsWithoutACheckpoint)

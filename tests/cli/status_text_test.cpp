@@ -47,6 +47,19 @@ TEST(ProgressLine, showsHowFarAndHowLong)
     EXPECT_THAT(progressLine({}), HasSubstr("················"));
 }
 
+TEST(StateOfARun, isStoppedWhereItEndedBeforeItsLastStep)
+{
+    run::RunSummary run{run::RunFolder("/runs/a"), {}, halfway(), {}};
+    run.status.state = RunState::Done;
+    EXPECT_THAT(describe(run), HasSubstr("a  stopped at step 50 of 100\n"));
+    EXPECT_THAT(runTable({run}), HasSubstr("a    stopped  50/100"));
+    EXPECT_THAT(progressLine(run.status), HasSubstr("(stopped)"));
+    run.status.step = 100;
+    EXPECT_THAT(describe(run), HasSubstr("a  done\n"));
+    EXPECT_THAT(runTable({run}), HasSubstr("a    done   100/100"));
+    EXPECT_THAT(progressLine(run.status), HasSubstr("(done)"));
+}
+
 TEST(FailureText, namesRankLinesAndLog)
 {
     run::RunStatus status;

@@ -22,7 +22,7 @@ TEST(OnATerminal, aLiveLineShowsProgressAndControlCStops)
     EXPECT_TRUE(terminal.shows("step 3/100000")) << terminal.read();
     EXPECT_THAT(terminal.read(), AllOf(HasSubstr("\r["), HasSubstr("\x1b[K"), HasSubstr("left")));
     terminal.type('\x03'); // the terminal makes SIGINT of it, for the whole foreground: ranks must not hear it
-    EXPECT_TRUE(terminal.shows("Finishing the step"));
+    EXPECT_TRUE(terminal.shows("Stopping one or two steps on"));
     EXPECT_TRUE(terminal.shows("Checkpoint of step")) << terminal.read();
     EXPECT_EQ(program.wait().exitCode, 130);
 }

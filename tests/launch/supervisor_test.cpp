@@ -272,6 +272,7 @@ TEST_F(SupervisorTest, aControlSocketThatVanishedIsMadeAnew)
     EXPECT_TRUE(paused) << paused.error().text;
     ASSERT_TRUE(ask(RequestKind::StopNow));
     EXPECT_FALSE(fs::exists(socket));
+    EXPECT_EQ(stateFile().ranks[1].state, RunState::Done) << "it was ended, it did not fail";
 }
 
 TEST_F(SupervisorTest, stopsWithACheckpointAlsoWhilePaused)

@@ -24,6 +24,7 @@
 #include "ui/monitor/run_commands.h"
 #include "ui/monitor/run_files.h"
 #include "ui/monitor/run_list_model.h"
+#include "ui/monitor/run_state.h"
 #include "ui/monitor/run_status_line.h"
 #include "ui/monitor/run_watcher.h"
 
@@ -171,6 +172,23 @@ private Q_SLOTS:
         summary.status.exposedCommunicationShare = 0.31;
         QCOMPARE(RunListModel::speedLine(summary), QStringLiteral("8.4100 · 18.2 k tok/s"));
         QCOMPARE(RunListModel::memoryLine(summary), QStringLiteral("3.00 GiB · 31.0 % exposed"));
+    }
+
+    void aRunThatWasStoppedIsNotDone()
+    {
+        run::RunStatus status;
+        status.state = RunState::Done;
+        status.step = 44;
+        status.steps = 4000;
+        QCOMPARE(stateText(status), QStringLiteral("Stopped at step 44 of 4000"));
+        const QString icon = stateIcon(status);
+        QVERIFY(RunStatusLine::progressText(status).contains(QLatin1String("Stopped")));
+        status.step = 4000;
+        QCOMPARE(stateText(status), QStringLiteral("Done, step 4000 of 4000"));
+        QVERIFY(icon != stateIcon(status));
+        status.step = 44;
+        status.state = RunState::Failed;
+        QCOMPARE(stateText(status), QStringLiteral("Failed, step 44 of 4000"));
     }
 
     void watcherSeesRunsComeChangeAndGo()

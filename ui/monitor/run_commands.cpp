@@ -71,8 +71,8 @@ RunCommands::RunCommands(QWidget *window)
     m_checkpoint->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_C);
     m_stop->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_S);
     m_kill->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_K);
-    m_checkpoint->setToolTip(tr("Write a checkpoint after this step; training goes on"));
-    m_stop->setToolTip(tr("Finish the step, write a checkpoint, end"));
+    m_checkpoint->setToolTip(tr("Write a checkpoint, one or two steps on; training goes on"));
+    m_stop->setToolTip(tr("End with a checkpoint, one or two steps on"));
     m_kill->setToolTip(tr("End all ranks at once, without a checkpoint"));
     connect(m_pause, &QAction::triggered, this,
             [this] { send(m_state == RunState::Paused ? RequestKind::Unpause : RequestKind::Pause); });
@@ -110,7 +110,7 @@ void RunCommands::updateLooks()
     const QPalette palette = m_window->palette();
     const bool paused = m_state == RunState::Paused;
     m_pause->setText(paused ? tr("Un&pause") : tr("&Pause"));
-    m_pause->setToolTip(paused ? tr("Go on with the next step") : tr("Finish the step and wait; memory stays taken"));
+    m_pause->setToolTip(paused ? tr("Go on with the next step") : tr("Wait, one or two steps on; memory stays taken"));
     m_pause->setIcon(
         icon(paused ? QStringLiteral("media-playback-start") : QStringLiteral("media-playback-pause"), palette));
     m_checkpoint->setIcon(icon(QStringLiteral("document-save"), palette));
@@ -232,7 +232,7 @@ void RunCommands::confirmAndKill()
                                 tr("All ranks end at once. What was trained since the last checkpoint is lost."),
                                 QMessageBox::Cancel, m_window);
     box->setAttribute(Qt::WA_DeleteOnClose);
-    box->setInformativeText(tr("“Stop” ends after this step and writes a checkpoint."));
+    box->setInformativeText(tr("“Stop” ends one or two steps on, with a checkpoint."));
     QPushButton *kill = box->addButton(tr("Kill"), QMessageBox::DestructiveRole);
     box->setDefaultButton(QMessageBox::Cancel);
     connect(kill, &QPushButton::clicked, this, [this] { send(RequestKind::StopNow); });

@@ -17,28 +17,6 @@ static constexpr int kMargin = 8;
 static constexpr int kIcon = 16;
 static constexpr int kSparkWidth = 44;
 
-QString RunDelegate::iconName(int state)
-{
-    switch (static_cast<RunState>(state)) {
-    case RunState::Queued:
-    case RunState::Starting:
-        return QStringLiteral("chronometer");
-    case RunState::Running:
-        return QStringLiteral("media-playback-start");
-    case RunState::Paused:
-        return QStringLiteral("media-playback-pause");
-    case RunState::Stopping:
-        return QStringLiteral("media-playback-stop");
-    case RunState::Done:
-        return QStringLiteral("dialog-ok-apply");
-    case RunState::Failed:
-        return QStringLiteral("dialog-error");
-    case RunState::Lost:
-        return QStringLiteral("dialog-warning");
-    }
-    Q_UNREACHABLE();
-}
-
 static void drawSparkline(QPainter *painter, const QRectF &area, const QList<double> &values, const QColor &color)
 {
     QList<double> finite;
@@ -81,8 +59,9 @@ void RunDelegate::paint(QPainter *painter, const QStyleOptionViewItem &option, c
     const int line = box.fontMetrics.height() + 1;
 
     const QColor tint = selected ? text : colors.state(static_cast<RunState>(state));
-    painter->drawPixmap(inner.left(), inner.top() + (line - kIcon) / 2,
-                        tintedIcon(iconName(state), tint, kIcon, widget->devicePixelRatioF()));
+    painter->drawPixmap(
+        inner.left(), inner.top() + (line - kIcon) / 2,
+        tintedIcon(index.data(RunListModel::IconRole).toString(), tint, kIcon, widget->devicePixelRatioF()));
     QFont bold = box.font;
     bold.setBold(true);
     painter->setFont(bold);

@@ -15,9 +15,6 @@ public:
 
     void paint(QPainter *painter, const QStyleOptionViewItem &option, const QModelIndex &index) const override;
     QSize sizeHint(const QStyleOptionViewItem &option, const QModelIndex &index) const override;
-
-    /// Breeze icon of a state.
-    static QString iconName(int state);
 };
 
 } // namespace shardscope::ui

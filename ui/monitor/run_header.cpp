@@ -11,7 +11,7 @@
 #include "ui/common/paths.h"
 #include "ui/common/text.h"
 #include "ui/monitor/run_commands.h"
-#include "ui/monitor/run_delegate.h"
+#include "ui/monitor/run_state.h"
 
 #include <QAction>
 #include <QEvent>
@@ -100,14 +100,12 @@ void RunHeader::setRun(const run::RunSummary &run)
 {
     m_name->setText(QString::fromStdString(run.shownName()));
     m_name->setToolTip(fromPath(run.folder.root()));
-    QString state = nameOf(run.status.state);
-    if (run.status.step && run.status.steps)
-        state = tr("%1, step %2 of %3").arg(state).arg(*run.status.step).arg(*run.status.steps);
+    QString state = stateText(run.status);
     if (run.status.attempt > 1)
         state = tr("%1, attempt %2").arg(state).arg(run.status.attempt);
     m_state->setText(run.problem.empty() ? state : QString::fromStdString(run.problem));
-    m_runState = run.status.state;
-    const bool ended = m_runState == RunState::Done || m_runState == RunState::Failed || m_runState == RunState::Lost;
+    m_status = run.status;
+    const bool ended = !m_status.live();
     for (QToolButton *button : std::as_const(m_whileLive))
         button->setVisible(!ended);
     m_resume->setVisible(ended);
@@ -144,8 +142,8 @@ void RunHeader::readConfiguration(const run::RunFolder &folder)
 
 void RunHeader::showState()
 {
-    const QString name = RunDelegate::iconName(static_cast<int>(m_runState));
-    m_icon->setPixmap(tintedIcon(name, Colors::of(palette()).state(m_runState), 16, devicePixelRatioF()));
+    const QColor color = Colors::of(palette()).state(m_status.state);
+    m_icon->setPixmap(tintedIcon(stateIcon(m_status), color, 16, devicePixelRatioF()));
 }
 
 void RunHeader::changeEvent(QEvent *event)

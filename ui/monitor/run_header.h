@@ -35,7 +35,7 @@ private:
     QLabel *m_asked;
     QList<QToolButton *> m_whileLive; ///< those that a run that has ended does not need
     QToolButton *m_resume;
-    RunState m_runState = RunState::Queued;
+    run::RunStatus m_status;
     QString m_folder;
     int m_attempt = 0; ///< that m_asked tells of
 };

@@ -3,6 +3,7 @@
 
 #include "ui/common/paths.h"
 #include "ui/common/text.h"
+#include "ui/monitor/run_state.h"
 
 #include <algorithm>
 
@@ -77,7 +78,7 @@ QString RunListModel::speedLine(const run::RunSummary &run)
         parts << lossText(status.loss);
     if (status.tokensPerSecond)
         parts << tr("%1 tok/s").arg(countText(*status.tokensPerSecond));
-    return parts.isEmpty() ? nameOf(status.state) : parts.join(QStringLiteral(" · "));
+    return parts.isEmpty() ? stateName(status) : parts.join(QStringLiteral(" · "));
 }
 
 QString RunListModel::memoryLine(const run::RunSummary &run)
@@ -99,10 +100,7 @@ static QString toolTip(const run::RunSummary &run)
         return lines.join(u'\n');
     }
     const run::RunStatus &status = run.status;
-    QString state = nameOf(status.state);
-    if (status.step && status.steps)
-        state += RunListModel::tr(", step %1 of %2").arg(*status.step).arg(*status.steps);
-    lines << state;
+    lines << stateText(status);
     if (status.failure)
         lines << QString::fromStdString(status.failure->text).section(u'\n', 0, 2);
     return lines.join(u'\n');
@@ -119,13 +117,15 @@ QVariant RunListModel::data(const QModelIndex &index, int role) const
     case Qt::ToolTipRole:
         return toolTip(*run);
     case Qt::AccessibleTextRole:
-        return QStringList{QString::fromStdString(run->shownName()), nameOf(run->status.state), speedLine(*run),
+        return QStringList{QString::fromStdString(run->shownName()), stateName(run->status), speedLine(*run),
                            memoryLine(*run)}
             .join(QStringLiteral(", "));
     case FolderRole:
         return fromPath(run->folder.root());
     case StateRole:
         return static_cast<int>(run->problem.empty() ? run->status.state : RunState::Lost);
+    case IconRole:
+        return run->problem.empty() ? stateIcon(run->status) : QStringLiteral("dialog-warning");
     case LossTailRole:
         return QVariant::fromValue(QList<double>(run->status.lossTail.begin(), run->status.lossTail.end()));
     default:

@@ -13,7 +13,7 @@ class RunListModel : public QAbstractListModel
 {
     Q_OBJECT
 public:
-    enum Role { FolderRole = Qt::UserRole, StateRole, LossTailRole };
+    enum Role { FolderRole = Qt::UserRole, StateRole, IconRole, LossTailRole };
 
     using QAbstractListModel::QAbstractListModel;
 

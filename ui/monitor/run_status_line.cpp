@@ -3,6 +3,7 @@
 
 #include "ui/common/colors.h"
 #include "ui/common/text.h"
+#include "ui/monitor/run_state.h"
 
 #include <QHBoxLayout>
 #include <QLabel>
@@ -67,13 +68,13 @@ QString RunStatusLine::progressText(const run::RunStatus &status)
     if (status.step && status.steps)
         parts << tr("step %1/%2").arg(*status.step).arg(*status.steps);
     else
-        parts << nameOf(status.state);
+        parts << stateName(status);
     if (status.live() && status.tokensPerSecond)
         parts << tr("%1 tok/s").arg(countText(*status.tokensPerSecond));
     if (status.state == RunState::Running && status.step && status.steps && status.stepNs)
         parts << tr("ETA %1").arg(durationText((*status.steps - *status.step) * *status.stepNs));
     else if (status.step)
-        parts << nameOf(status.state);
+        parts << stateName(status);
     return parts.join(QStringLiteral(" · "));
 }
 
