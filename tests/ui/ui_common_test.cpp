@@ -10,6 +10,7 @@
 #include "ui/common/colors.h"
 #include "ui/common/custom_plot.h"
 #include "ui/common/elided_label.h"
+#include "ui/common/flow_layout.h"
 #include "ui/common/selection.h"
 #include "ui/common/text.h"
 #include "ui/common/theme.h"
@@ -227,6 +228,23 @@ private Q_SLOTS:
         const DrawnPoints all = drawnPoints(x, height, 50, 50.1, 0.0005);
         QVERIFY(!all.thinned);
         QCOMPARE(all.indices.size(), size_t(103)); // with a neighbour on each side
+    }
+
+    void rowsOfAFlowAreEven()
+    {
+        QWidget window;
+        auto *flow = new FlowLayout(8, true);
+        window.setLayout(flow);
+        for (int i = 0; i < 6; ++i) {
+            auto *one = new QWidget(&window);
+            one->setMinimumSize(100, 20);
+            flow->addWidget(one);
+        }
+        flow->setGeometry({0, 0, 500, 200}); // four would fit
+        QCOMPARE(flow->itemAt(2)->geometry().y(), 0);
+        QVERIFY(flow->itemAt(3)->geometry().y() > 0);
+        flow->setGeometry({0, 0, 640, 200});
+        QCOMPARE(flow->itemAt(5)->geometry().y(), 0);
     }
 
     void aStackHasGapsWhereNothingWasMeasured()

@@ -9,12 +9,14 @@
 #include "ui/common/chart.h"
 #include "ui/common/chart_markers.h"
 #include "ui/common/colors.h"
+#include "ui/common/elided_label.h"
 #include "ui/common/paths.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
 #include "ui/common/theme.h"
 #include "ui/monitor/events_model.h"
 #include "ui/monitor/failure_card.h"
+#include "ui/monitor/live_cards.h"
 #include "ui/monitor/live_charts.h"
 #include "ui/monitor/live_data.h"
 #include "ui/monitor/live_page.h"
@@ -23,10 +25,12 @@
 #include "ui/monitor/logs_page.h"
 #include "ui/monitor/run_commands.h"
 #include "ui/monitor/run_files.h"
+#include "ui/monitor/run_header.h"
 #include "ui/monitor/run_list_model.h"
 #include "ui/monitor/run_state.h"
 #include "ui/monitor/run_status_line.h"
 #include "ui/monitor/run_watcher.h"
+#include "ui/monitor/stat_card.h"
 
 #include <QAbstractButton>
 #include <QAbstractItemModelTester>
@@ -40,6 +44,7 @@
 #include <QSignalSpy>
 #include <QTest>
 #include <QThreadPool>
+#include <QToolButton>
 #include <cmath>
 #include <csignal>
 #include <fstream>
@@ -472,6 +477,29 @@ private Q_SLOTS:
         QCOMPARE(loss->csv().trimmed().count(u'\n'), 0);
         page.show();
         QCOMPARE(loss->csv().trimmed().count(u'\n'), 4);
+    }
+
+    void besideTheDockNothingIsCutOff()
+    {
+        constexpr int kPageWidth = 588; // what the list and the dock leave of 1280, without margins and scroll bar
+        test::TemporaryFolder temporary;
+        QWidget window;
+        RunCommands commands(&window);
+        RunHeader header(commands);
+        header.setRun(run::summarize(makeRun(temporary.path() / "run", RunState::Running, 1), 0));
+        LiveCards cards;
+        for (QWidget *widget : {static_cast<QWidget *>(&header), static_cast<QWidget *>(&cards)}) {
+            widget->resize(kPageWidth, 200);
+            widget->show();
+            QVERIFY(QTest::qWaitForWindowExposed(widget, test::kPatienceMs));
+        }
+        for (const StatCard *card : cards.findChildren<StatCard *>())
+            QCOMPARE(card->y(), 0); // in one row
+        const auto labels = header.findChildren<ElidedLabel *>();
+        const auto buttons = header.findChildren<QToolButton *>();
+        QCOMPARE(labels.size(), 3); // name, state, what was asked for
+        for (const QToolButton *button : buttons)
+            QVERIFY(!button->isVisible() || labels[1]->y() > button->geometry().bottom()); // the state has the whole width
     }
 
     void aLostRecordingIsSaid()

@@ -5,6 +5,7 @@
 #include "core/run/run_list.h"
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
+#include "recording_fixture.h"
 #include "tests/support/patience.h"
 #include "tests/support/temporary_folder.h"
 #include "ui/common/paths.h"
@@ -26,6 +27,7 @@
 #include <QLocalSocket>
 #include <QMessageBox>
 #include <QPointer>
+#include <QPushButton>
 #include <QSignalSpy>
 #include <QTest>
 #include <QWheelEvent>
@@ -328,6 +330,33 @@ private Q_SLOTS:
         QVERIFY(!panel.isVisibleTo(&window));
         QVERIFY(!panel.applyAction()->isEnabled());
         QVERIFY(!panel.findChild<QComboBox *>(QStringLiteral("parallel.strategy"))->isEnabled());
+    }
+
+    void aRunThatHasEndedShowsWhatWasLastInForce()
+    {
+        test::TemporaryFolder temporary;
+        const run::RunFolder folder(temporary.path() / "run");
+        QVERIFY(test::writeFixtureRecording(folder.root()).has_value());
+        run::RunStatus status;
+        status.state = RunState::Done;
+        QVERIFY(run::writeStatus(folder, status).has_value());
+        QWidget window;
+        RecordingReader reader;
+        Selection selection;
+        RunCommands commands(&window);
+        TogglesPanel panel({reader, selection}, commands, &window);
+        auto *prefetch = panel.findChild<QComboBox *>(QStringLiteral("parallel.prefetch"));
+        reader.open(fromPath(folder.root()));
+        const run::RunSummary summary = run::summarize(folder, realtimeNs());
+        panel.setRun(&summary);
+        QTRY_COMPARE(prefetch->currentText(), QStringLiteral("pre"));
+        QVERIFY(!prefetch->isEnabled());
+        QVERIFY(!panel.findChild<QCheckBox *>(QStringLiteral("parallel.forward_prefetch"))->isEnabled());
+        QVERIFY(!panel.findChild<QPushButton *>(QStringLiteral("apply"))->isVisibleTo(&panel));
+        const auto labels = panel.findChildren<QLabel *>();
+        QVERIFY(std::ranges::any_of(labels, [&panel](const QLabel *label) {
+            return label->isVisibleTo(&panel) && label->text().contains(QLatin1String("This run has ended"));
+        }));
     }
 
     void theCardSaysWhatIsMoreThanChance()

@@ -62,7 +62,9 @@ int FlowLayout::columnWidth(int width) const
         widest = std::max(widest, item->sizeHint().width());
         ++shown;
     }
-    const int columns = std::clamp((width + spacing()) / (widest + spacing()), 1, std::max(1, shown));
+    const int most = std::clamp((width + spacing()) / (widest + spacing()), 1, std::max(1, shown));
+    const int rows = (shown + most - 1) / most;
+    const int columns = rows > 1 ? (shown + rows - 1) / rows : most; // three and three, not four and two
     return (width - (columns - 1) * spacing()) / columns;
 }
 

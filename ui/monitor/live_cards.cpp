@@ -46,7 +46,7 @@ void LiveCards::refresh(const run::RunStatus &status, const LiveSeries &series, 
     std::optional<double> mfu;
     if (catalog && status.tokensPerSecond)
         mfu = modelFlopsUtilization(*status.tokensPerSecond, *catalog);
-    m_mfu->setValue(shareText(mfu), mfu ? QString() : tr("not known here"));
+    m_mfu->setValue(shareText(mfu), mfu ? QString() : tr("unknown"));
 }
 
 void LiveCards::showLoss(const run::RunStatus &status, const LiveSeries &series)
@@ -79,8 +79,8 @@ void LiveCards::showSpeed(const run::RunStatus &status, const StepPoint *step)
     if (!wall && step)
         wall = step->wallNs();
     QString which;
-    if (status.step && status.steps)
-        which = tr("step %1 of %2").arg(*status.step).arg(*status.steps);
+    if (status.step)
+        which = tr("step %1").arg(*status.step);
     if (status.stepState == StepState::Skipped)
         which += tr(", skipped");
     m_stepTime->setValue(durationText(wall), which);

@@ -60,14 +60,13 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     choice->setSpacing(8);
     choice->addWidget(rankLabel);
     choice->addWidget(m_rank);
-    auto *hint = new ElidedLabel(
-        tr("Drag to select a range · Ctrl+wheel to zoom · Shift-drag to move · double click to fit"), upper);
+    auto *hint = new ElidedLabel(tr("Drag selects · Ctrl+wheel zooms · Shift-drag moves · double click fits"), upper);
     hint->setForegroundRole(QPalette::PlaceholderText);
     hint->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
     choice->addWidget(hint, 1);
 
     auto *layout = new QVBoxLayout(upper);
-    layout->setContentsMargins(16, 16, 16, 8);
+    layout->setContentsMargins(8, 16, 8, 8);
     layout->setSpacing(8);
     layout->addWidget(m_header);
     layout->addWidget(m_failure);
@@ -221,8 +220,8 @@ void LivePage::take(const LiveDelta &delta)
     m_position = delta.position;
     m_series.add(delta);
     m_events->add(delta.events, *delta.catalog, m_series.time());
-    if (!delta.events.empty())
-        m_eventsView->resizeColumnsToContents();
+    for (int column = 0; column < EventsModel::Text && !delta.events.empty(); ++column) // the last one has the rest
+        m_eventsView->resizeColumnToContents(column);
     refreshRanks();
     refreshCharts();
     refreshCards();

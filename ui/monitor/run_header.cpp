@@ -38,24 +38,24 @@ RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
         label->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_asked->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); // gives way to the state
 
-    auto *below = new QHBoxLayout;
+    auto *upper = new QHBoxLayout;
+    upper->setSpacing(4);
+    upper->addWidget(m_name, 1);
+    auto *below = new QHBoxLayout; // beneath the buttons too: on a narrow page they would leave it too little
     below->setSpacing(6);
     below->addWidget(m_icon);
     below->addWidget(m_state);
     below->addWidget(m_asked, 1);
-    auto *texts = new QVBoxLayout;
-    texts->setSpacing(2);
-    texts->addWidget(m_name);
-    texts->addLayout(below);
-    auto *layout = new QHBoxLayout(this);
+    auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(4);
-    layout->addLayout(texts, 1);
+    layout->addLayout(upper);
+    layout->addLayout(below);
     const auto addButton = [&](QAction *action) {
         auto *button = new QToolButton(this);
         button->setDefaultAction(action);
         button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
-        layout->addWidget(button, 0, Qt::AlignTop);
+        upper->addWidget(button);
         return button;
     };
     for (QAction *action :

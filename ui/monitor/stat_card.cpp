@@ -15,7 +15,10 @@ StatCard::StatCard(const QString &caption, const QString &toolTip, QWidget *pare
     , m_detail(new ElidedLabel(this))
 {
     QFont large = font();
-    large.setPointSizeF(large.pointSizeF() * 1.5);
+    large.setPointSizeF(large.pointSizeF() * 1.35);
+    QFont small = font();
+    small.setPointSizeF(small.pointSizeF() * 0.9);
+    m_caption->setFont(small);
     m_value->setFont(large);
     m_value->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_detail->setMinimumHeight(m_detail->fontMetrics().height());
@@ -31,13 +34,15 @@ StatCard::StatCard(const QString &caption, const QString &toolTip, QWidget *pare
     m_value->setForegroundRole(QPalette::Text);
     m_detail->setForegroundRole(QPalette::PlaceholderText);
     auto *layout = new QVBoxLayout(this);
-    layout->setContentsMargins(12, 8, 12, 8);
+    layout->setContentsMargins(6, 8, 6, 8);
     layout->setSpacing(0);
     layout->addWidget(m_caption);
     layout->addWidget(m_value);
     layout->addWidget(m_detail);
-    // Cards stay as wide as their widest usual text: they must not jump while figures change.
-    setMinimumWidth(QFontMetrics(large).horizontalAdvance(QStringLiteral("000.0 GiB")) + 28);
+    // Cards stay as wide as their widest usual text: they must not jump while figures change. Six of them stand in a
+    // row beside the dock of settings on 1280 pixels.
+    const int text = QFontMetrics(large).horizontalAdvance(QStringLiteral("0000 MiB"));
+    setMinimumWidth(text + layout->contentsMargins().left() + layout->contentsMargins().right() + 2 * frameWidth());
 }
 
 void StatCard::setValue(const QString &value, const QString &detail)

@@ -31,19 +31,24 @@ void TogglesPanel::setRun(const run::RunSummary *run)
     const QString folder = run ? fromPath(run->folder.root()) : QString();
     const bool live = run && (run->status.state == RunState::Running || run->status.state == RunState::Paused) &&
                       !run->status.socket.empty();
+    const bool ended = run && !run->status.live();
     const bool another = folder != m_folder;
-    if (!another && live == m_live)
+    if (!another && live == m_live && ended == m_ended)
         return;
     m_folder = folder;
     m_live = live;
-    if (another || !live) {
+    m_ended = ended;
+    if (another)
         m_inForce.reset();
+    if (another || !live) {
         m_waiting.reset();
         m_sent.clear();
         m_applied.clear();
         setProblem({});
         showValues();
     }
+    if (ended)
+        readLastInForce();
     updateShown();
     if (live)
         askConfiguration();
@@ -130,7 +135,7 @@ void TogglesPanel::showValues()
     for (Field *field : m_fields) {
         const auto value = m_values.find(std::string(field->key().path));
         const bool fits = std::find(keys.begin(), keys.end(), &field->key()) != keys.end();
-        field->editor()->setEnabled(fits && value != m_values.end());
+        field->editor()->setEnabled(fits && value != m_values.end() && m_live);
         field->setProblem({});
         if (value == m_values.end())
             field->setMixed({});
@@ -187,7 +192,10 @@ void TogglesPanel::updateButtons()
     if (m_showing)
         return;
     const bool ready = m_live && m_inForce && !m_waiting;
+    m_title->setText(m_ended ? tr("Settings of the run") : tr("Settings of the running job"));
+    m_buttons->setVisible(!m_ended);
     m_state->setText(m_folder.isEmpty() ? tr("No run is open.")
+                     : m_ended          ? tr("This run has ended. What was last in force:")
                      : !m_live          ? tr("Settings change while a run goes on. This one does not.")
                      : !m_waiting       ? QString()
                      : m_waiting == RequestKind::Checkpoint ? tr("A checkpoint is written first …")
@@ -255,9 +263,30 @@ void TogglesPanel::readUnits()
             units.push_back(unit.name);
     }
     m_tree->setUnits(units);
+    if (m_ended)
+        readLastInForce();
     // Somebody else (the command line) has changed it.
     if (std::exchange(m_configs, catalog->configs.size()) != catalog->configs.size() && m_live && !m_waiting)
         askConfiguration();
+}
+
+/// As the newest attempt's first rank recorded it.
+void TogglesPanel::readLastInForce()
+{
+    const auto catalog = m_context.reader.catalog();
+    if (m_inForce || !catalog || catalog->attempts.empty() || catalog->attempts.back().ranks.empty())
+        return;
+    const store::ConfigInfo *last = nullptr;
+    for (const store::ConfigInfo &one : catalog->configs) {
+        if (one.process == catalog->attempts.back().ranks.front() && (!last || one.configId > last->configId))
+            last = &one;
+    }
+    const auto json = nlohmann::ordered_json::parse(last ? last->fullJson : "", nullptr, false);
+    config::RunConfiguration configuration;
+    if (!json.is_object() || !config::applyJson(configuration, json, "The recording"))
+        return; // of another version: the fields stay empty
+    m_inForce = std::move(configuration);
+    showValues();
 }
 
 void TogglesPanel::readEffect()

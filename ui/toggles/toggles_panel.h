@@ -30,7 +30,8 @@ class UnitTree;
 
 /// The dock of toggles beside the Live page: what may change of the job that goes on, for the whole model or for units;
 /// Apply and Undo; what the last change did. Its form is made from the registry's live keys; it asks the run itself
-/// what is in force, and so shows what the command line has set.
+/// what is in force, and so shows what the command line has set. Of a run that has ended it shows what its recording
+/// has as last in force, to be read only.
 class TogglesPanel : public QWidget
 {
     Q_OBJECT
@@ -59,6 +60,7 @@ private:
     void onAnswered(const QString &folder, control::RequestKind kind, const nlohmann::json &result);
     void onRefused(const QString &folder, control::RequestKind kind, const QString &why, bool forcible);
     void takeConfiguration(const nlohmann::json &result);
+    void readLastInForce();
     void showValues();
     void restore(const std::map<std::string, std::string> &edits);
     void updateButtons();
@@ -78,6 +80,7 @@ private:
     QAction *m_apply;
     QAction *m_undo;
     QAction *m_shown;
+    QLabel *m_title;
     UnitTree *m_tree;
     std::vector<Field *> m_fields;
     QLabel *m_state; ///< why nothing can be set
@@ -85,9 +88,11 @@ private:
     QLabel *m_problem;
     QLabel *m_command;
     EffectCard *m_effect;
+    QWidget *m_buttons = nullptr;
     QString m_folder;
     bool m_live = false;
-    std::optional<config::RunConfiguration> m_inForce;
+    bool m_ended = false;
+    std::optional<config::RunConfiguration> m_inForce;          ///< of a run that has ended: last
     std::map<std::string, std::optional<std::string>> m_values; ///< shown before any edit
     std::map<std::string, std::string> m_sent;                  ///< edits of the Set under way, or refused
     config::LiveRequest m_request;                              ///< of that Set

@@ -24,6 +24,7 @@ TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, 
     , m_apply(new QAction(tr("&Apply changes"), this))
     , m_undo(new QAction(tr("&Undo change"), this))
     , m_shown(new QAction(tr("Settings of the &running job"), this))
+    , m_title(new QLabel(this))
     , m_tree(new UnitTree(this))
     , m_state(new QLabel(this))
     , m_scroll(new QScrollArea(this))
@@ -45,7 +46,7 @@ TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, 
     // the last change did stands at its head.
     auto *inner = new QWidget;
     auto *scrolled = new QVBoxLayout(inner);
-    scrolled->setContentsMargins(0, 0, 8, 0);
+    scrolled->setContentsMargins(0, 0, 4, 0);
     scrolled->setSpacing(8);
     scrolled->addWidget(m_effect);
     scrolled->addWidget(buildForm());
@@ -53,21 +54,20 @@ TogglesPanel::TogglesPanel(const Page::Context &context, RunCommands &commands, 
     m_scroll->setWidget(inner);
     m_scroll->setWidgetResizable(true);
     m_scroll->setFrameShape(QFrame::NoFrame);
-    m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    auto *title = new QLabel(tr("Settings of the running job"), this);
-    QFont bold = title->font();
+    QFont bold = m_title->font();
     bold.setBold(true);
-    title->setFont(bold);
+    m_title->setFont(bold);
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 16, 8, 8);
     layout->setSpacing(8);
-    layout->addWidget(title);
+    layout->addWidget(m_title);
     layout->addWidget(m_state);
     layout->addWidget(m_tree);
     layout->addWidget(m_scroll, 1);
     layout->addWidget(m_problem);
     layout->addWidget(m_command);
-    layout->addWidget(buildButtons());
+    m_buttons = buildButtons();
+    layout->addWidget(m_buttons);
     m_tree->setFixedHeight(m_tree->fontMetrics().height() * 6);
     for (QLabel *label : {m_state, m_problem, m_command}) {
         label->setWordWrap(true);
@@ -142,7 +142,7 @@ QWidget *TogglesPanel::buildButtons()
     auto *layout = new QHBoxLayout(buttons);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(8);
-    for (QAction *action : {m_apply, m_undo, m_commands.checkpointAction()}) {
+    for (QAction *action : {m_apply, m_undo}) {
         auto *button = new QPushButton(action->text(), buttons);
         button->setObjectName(action->objectName());
         const auto follow = [button, action] {
