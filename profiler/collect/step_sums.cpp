@@ -101,11 +101,16 @@ void StepSumsKeeper::deviceOwes(int64_t number)
 
 void StepSumsKeeper::devicePaid(int64_t number, int64_t endNs)
 {
+    paid(number, endNs, endNs != 0);
+}
+
+void StepSumsKeeper::paid(int64_t number, int64_t endNs, bool ran)
+{
     for (Step &step : m_steps) {
         if (step.row.number == number) {
             --step.owed;
             step.deviceEndNs = std::max(step.deviceEndNs, endNs);
-        } else if (step.row.number < number && step.newerPaidAtNs == 0) {
+        } else if (ran && step.row.number < number && step.newerPaidAtNs == 0) {
             step.newerPaidAtNs = m_nowNs;
         }
     }

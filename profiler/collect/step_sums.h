@@ -36,12 +36,13 @@ public:
     std::optional<int64_t> hostEndNs(int64_t number) const;
     void span(const store::TimedSpan &span);
 
-    /// A call of step `number` put work on the device, whose record has not come in yet; and then it has.
+    /// A call of step `number` may have put work on the device, whose record has not come in yet; and then it has, with
+    /// the end of the work, or it put none there (`endNs` 0), which says nothing of how far the device is.
     void deviceOwes(int64_t number);
     void devicePaid(int64_t number, int64_t endNs);
     /// The same for collectives whose ends the host tells.
     void collectiveOwes(int64_t number) { deviceOwes(number); }
-    void collectivePaid(int64_t number) { devicePaid(number, 0); }
+    void collectivePaid(int64_t number) { paid(number, 0, true); }
 
     /// Finishes the steps whose records are all in, or no longer to be expected. With `all`, every step that has ended.
     void finish(int64_t nowNs, bool all = false);
@@ -68,6 +69,7 @@ private:
     };
     const Step *find(int64_t number) const;
     Step *find(int64_t number);
+    void paid(int64_t number, int64_t endNs, bool ran);
     bool complete(const Step &step, int64_t nowNs) const;
     void finish(Step &step);
     void forgetOld();

@@ -83,6 +83,26 @@ TEST(StepSums, DoNotWaitForeverForACallWithoutARecord)
     EXPECT_TRUE(rows.byNumber[1].endNs);
 }
 
+TEST(StepSums, AreNotFinishedByAHostThatIsAStepAhead)
+{
+    Rows rows;
+    StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
+    keeper.began(row(1, 0), 0);
+    keeper.deviceOwes(1);
+    keeper.ended(1, 10, {}, std::nullopt);
+    keeper.began(row(2, 10), 10);
+    keeper.deviceOwes(2);
+    keeper.deviceOwes(2);
+    keeper.devicePaid(2, 0); // a call of the next step that put nothing on the device, which is in step 1 for seconds
+    const int64_t laterNs = 4 * StepSumsKeeper::kSettleNs;
+    keeper.finish(20);
+    keeper.finish(laterNs);
+    EXPECT_FALSE(rows.byNumber[1].endNs);
+    keeper.devicePaid(1, laterNs - 5);
+    keeper.finish(laterNs);
+    EXPECT_EQ(rows.byNumber[1].endNs, laterNs - 5);
+}
+
 TEST(StepSums, ALateRecordCorrectsThem)
 {
     Rows rows;

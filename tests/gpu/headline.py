@@ -26,8 +26,9 @@ HIDDEN, FEED_FORWARD, HEADS, VOCABULARY, SEQUENCE = 2048, 5632, 16, 32000, 1024
 # Ranks that take turns on one GPU talk over loopback: with large buffers and several sockets a turn moves much (8 ranks
 # are twice as fast and more). Their memory is NCCL's own, so not under the cap.
 NCCL = {"NCCL_BUFFSIZE": "67108864", "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "4"}
-# Of the cap, what the last blocks cannot use: free pieces of the allocator that nothing asked for fits into.
-FRAGMENTED = 0.4 * 2**30
+# Of the cap, what the last blocks cannot use: free pieces of the allocator that nothing asked for fits into. Rather too
+# little: a trial that fails ends in its first step.
+FRAGMENTED = 0.15 * 2**30
 GOALS = {2: 1.9}  # parameters against `none`; every further doubling must give more than the one before
 
 
