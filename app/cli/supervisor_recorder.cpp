@@ -41,7 +41,7 @@ void SupervisorRecorder::keep(const Result<> &written)
         m_problem = written.error().text;
 }
 
-/// Its database has no steps: they are the ranks'.
+/// Its database has no steps: they are the ranks'. Which one an event is of stands in its detailJson.
 void SupervisorRecorder::event(EventKind kind, std::string_view text, std::string_view detailJson,
                                std::optional<int64_t> /*step*/)
 {

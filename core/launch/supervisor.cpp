@@ -282,7 +282,7 @@ void Supervisor::endNow()
 {
     if (m_killing || m_finished)
         return;
-    m_observer.event(EventKind::Command, "stop now", {});
+    m_observer.event(EventKind::Command, "stop now", run::dump({{"step", run::orNull(m_status.step)}}));
     setState(RunState::Stopping);
     killAllSoon();
 }

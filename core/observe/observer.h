@@ -155,7 +155,7 @@ public:
     virtual void sampleMemory() {}
 
     /// Something a user should find again: checkpoint written, NaN, warning. detailJson is an object, or empty. step:
-    /// what it is about; none: the one that runs, if one does.
+    /// what it is about, which may be the next to begin; none: the one that runs, if one does.
     virtual void event(EventKind, std::string_view /*text*/, std::string_view /*detailJson*/ = {},
                        std::optional<int64_t> /*step*/ = {})
     {

@@ -37,7 +37,7 @@ Result<config::RunConfiguration> reconfigure(const control::ConfigurationChange 
                                    .origin = change.origin,
                                    .requestedNs = change.requestedNs,
                                    .level = configuration->record.level});
-    observer.event(EventKind::Toggle, change.text, change.changedJson);
+    observer.event(EventKind::Toggle, change.text, change.changedJson, firstStep);
     return configuration;
 }
 

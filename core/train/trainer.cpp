@@ -115,7 +115,7 @@ Result<Trainer::Next> Trainer::pause()
     if (m_commands.stopIsComing())
         return Next::Step;
     waitForPending(); // nobody goes on with it during the pause
-    m_job.observer.event(EventKind::Command, fmt::format("Paused after step {}", m_done));
+    m_job.observer.event(EventKind::Command, fmt::format("Paused after step {}", m_done), {}, m_done);
     for (;;) {
         const control::Order order = m_job.commands.waitWhilePaused(m_done);
         const control::Command command = order.command;
@@ -134,7 +134,7 @@ Result<Trainer::Next> Trainer::pause()
         if (stop)
             return Next::Stop;
     }
-    m_job.observer.event(EventKind::Command, fmt::format("Going on after step {}", m_done));
+    m_job.observer.event(EventKind::Command, fmt::format("Going on after step {}", m_done), {}, m_done);
     return Next::Step;
 }
 
@@ -265,7 +265,8 @@ Result<> Trainer::finish(const OpenStep &step)
     if (step.result.state == StepState::Skipped)
         m_job.observer.event(EventKind::Nan,
                              fmt::format("Step {} is skipped: a gradient passed what fp16 holds at a loss scale of {}",
-                                         step.number, *step.result.lossScale));
+                                         step.number, *step.result.lossScale),
+                             {}, step.number);
     if (step.result.state == StepState::Ok)
         m_leftOutInRow = 0;
     return isBroken(step) ? endBroken(step) : Result<>{};
@@ -352,7 +353,7 @@ void Trainer::beginCheckpoint()
         unusual = m_job.checkpointer.begin(m_job.decoder.engine(), loopState());
     }
     if (!unusual.empty())
-        m_job.observer.event(EventKind::Warning, unusual);
+        m_job.observer.event(EventKind::Warning, unusual, {}, m_done);
 }
 
 void Trainer::waitForPending()
@@ -366,8 +367,9 @@ void Trainer::waitForPending()
     }
     static constexpr int64_t kWorthTellingNs = 100'000'000;
     if (const int64_t waitedNs = monotonicNs() - beganNs; waitedNs > kWorthTellingNs)
-        m_job.observer.event(EventKind::Checkpoint, fmt::format("Waited {} for a checkpoint that was being written",
-                                                                formatDuration(waitedNs)));
+        m_job.observer.event(EventKind::Checkpoint,
+                             fmt::format("Waited {} for a checkpoint that was being written", formatDuration(waitedNs)),
+                             {}, m_done);
 }
 
 void Trainer::tellOutcome(const std::optional<Checkpointer::Outcome> &outcome)
@@ -387,7 +389,7 @@ void Trainer::tellWritten(int64_t step, int64_t durationNs)
     const nlohmann::json detail = {{"step", step}, {"path", path.string()}, {"duration_ns", durationNs}};
     m_job.observer.event(EventKind::Checkpoint,
                          fmt::format("Checkpoint of step {} in {}", step, formatDuration(durationNs)),
-                         detail.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+                         detail.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), step);
     tellCheckpoint(step, path);
 }
 
@@ -408,7 +410,7 @@ bool Trainer::takeOrder(int64_t step)
 
 void Trainer::tellLack(int64_t step, const Error &error)
 {
-    m_job.observer.event(EventKind::Warning, error.text);
+    m_job.observer.event(EventKind::Warning, error.text, {}, step);
     m_job.report(control::WarningMessage{
         fmt::format("No checkpoint of step {}; the training goes on, and earlier checkpoints are whole. {}", step,
                     error.text),

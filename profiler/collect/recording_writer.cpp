@@ -176,6 +176,12 @@ std::optional<int64_t> RecordingWriter::stepId(int64_t number) const
     return found == m_stepIds.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// A toggle is of the step that it comes into force at, which is the next to begin: it will have the next id.
+std::optional<int64_t> RecordingWriter::stepIdOfNote(int64_t number) const
+{
+    return m_lastStep && number == *m_lastStep + 1 ? std::optional(m_next.step) : stepId(number);
+}
+
 std::optional<int64_t> RecordingWriter::unitId(observe::UnitIndex unit) const
 {
     return unit < 0 ? std::nullopt : std::optional(int64_t{unit} + 1);
@@ -282,6 +288,7 @@ void RecordingWriter::handle(const StepBeganEvent &event)
 {
     const int64_t id = m_next.step++;
     m_stepIds.insert_or_assign(event.number, id);
+    m_lastStep = event.number;
     m_stepIds.erase(event.number - kStepsKnown);
     m_steps.began(
         {.stepId = id, .number = event.number, .configId = m_configId, .level = m_level, .startNs = event.startNs},
@@ -361,7 +368,7 @@ void RecordingWriter::handle(const NoteEvent &event)
 {
     const NoteEvent::Payload &payload = *event.payload;
     m_writer.add(store::EventRow{.timeNs = payload.timeNs,
-                                 .stepId = stepId(payload.step),
+                                 .stepId = stepIdOfNote(payload.step),
                                  .kind = payload.kind,
                                  .text = payload.text,
                                  .detailJson = payload.detailJson});

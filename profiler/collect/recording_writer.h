@@ -81,6 +81,7 @@ private:
                       const DeviceMemoryUse &use);
     void checkSum(size_t source, const MemoryReading &reading);
     std::optional<int64_t> stepId(int64_t number) const;
+    std::optional<int64_t> stepIdOfNote(int64_t number) const;
     std::optional<int64_t> unitId(observe::UnitIndex unit) const;
     std::optional<int64_t> collectiveId(int64_t number) const;
 
@@ -101,6 +102,7 @@ private:
     int64_t m_deviceDropped = 0;
     int64_t m_sumWarnings = 0;
     std::unordered_map<int64_t, int64_t> m_stepIds;
+    std::optional<int64_t> m_lastStep; ///< number of the step that began last
 
     Lanes m_lanes;
     StepSumsKeeper m_steps;

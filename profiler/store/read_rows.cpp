@@ -4,6 +4,8 @@
 #include "profiler/store/query.h"
 #include "profiler/store/readers.h"
 
+#include <nlohmann/json.hpp>
+
 #include <limits>
 #include <map>
 
@@ -71,6 +73,14 @@ static int64_t rowAfter(const EventPosition &after, Index process)
     return seen == after.end() ? 0 : seen->second;
 }
 
+/// A supervisor's database has no steps: its events say theirs in detail_json.
+static std::optional<int64_t> stepInDetail(const std::string &detailJson)
+{
+    const auto detail = nlohmann::json::parse(detailJson, nullptr, false);
+    const auto step = detail.is_object() ? detail.find("step") : detail.end();
+    return step != detail.end() && step->is_number_integer() ? std::optional(step->get<int64_t>()) : std::nullopt;
+}
+
 void readEvents(SourceFile &file, const Catalog &catalog, const EventPosition &after, std::vector<EventInfo> &events)
 {
     int64_t firstRow = file.processes.empty() ? 0 : std::numeric_limits<int64_t>::max();
@@ -91,6 +101,8 @@ void readEvents(SourceFile &file, const Catalog &catalog, const EventPosition &a
         event.kind = query.word(4, EventKind::Warning);
         event.text = query.string(5);
         event.detailJson = query.string(6);
+        if (!event.step)
+            event.step = stepInDetail(event.detailJson);
         event.row = query.integer(7);
         if (event.row > rowAfter(after, event.process))
             events.push_back(std::move(event));

@@ -424,6 +424,8 @@ TEST_F(RecorderTest, StepsCarryTheConfigurationThatTheyWereUnder)
                                     .fullJson = R"({"a":2})",
                                     .origin = "user",
                                     .requestedNs = 99});
+    recorder->event(EventKind::Toggle, "a: 1 → 2", {}, 8); // it comes into force with the next step
+    recorder->event(EventKind::Checkpoint, "of the step before", {}, 7);
     recorder->stepBegan(8);
     recorder->stepEnded({});
     ASSERT_TRUE(recorder->close(0));
@@ -432,6 +434,8 @@ TEST_F(RecorderTest, StepsCarryTheConfigurationThatTheyWereUnder)
                 ElementsAre(R"(1|1|7|{}|{"train":{}}|start)", R"(2|1|8|{"a":{"from":"1","to":"2"}}|{"a":2}|user)"));
     EXPECT_THAT(database.rows("SELECT requested_ns FROM config WHERE config_id = 2"), ElementsAre("99"));
     EXPECT_THAT(database.rows("SELECT number, config_id FROM step"), ElementsAre("7|1", "8|2"));
+    EXPECT_THAT(database.rows("SELECT kind, number FROM event JOIN step USING (step_id) ORDER BY event.rowid"),
+                ElementsAre("toggle|8", "checkpoint|7"));
 }
 
 TEST_F(RecorderTest, TheLevelMayChangeBetweenTwoSteps)

@@ -267,11 +267,14 @@ TEST_F(RecordingTest, ThePeakOfAStepIsFoundWhereTheHostRanAhead)
 TEST_F(RecordingTest, EventsAndMetrics)
 {
     write();
+    SQLite::Database(run() / "attempt-1" / "supervisor.sqlite", SQLite::OPEN_READWRITE)
+        .exec(R"(UPDATE event SET detail_json = '{"asker":"a test","step":2}')");
     const Recording recording = open();
     const auto events = recording.events();
     ASSERT_TRUE(events);
     ASSERT_EQ(events->size(), 2u);
     EXPECT_EQ((*events)[0].text, "run started");
+    EXPECT_EQ((*events)[0].step, 2) << "a supervisor's database has no steps";
     EXPECT_EQ((*events)[1].kind, EventKind::Checkpoint);
     EXPECT_EQ((*events)[1].step, 3);
     const auto metrics = recording.metrics(recording.catalog()->rankProcess(1, 0), 20'000'000);

@@ -81,6 +81,9 @@ TEST_F(Commands, CheckpointGoesOn)
     EXPECT_EQ(outcome.ends[2].value(), Trainer::End::Done);
     EXPECT_EQ(outcome.steps.size(), 8U);
     EXPECT_THAT(checkpointsOf(outcome), ElementsAre(2));
+    ASSERT_FALSE(outcome.events.empty());
+    for (const JobEvent &event : outcome.events)
+        EXPECT_EQ(event.step, 2) << event.text;
 }
 
 TEST_F(Commands, TheLastStepLeavesACheckpointWithoutACommand)

@@ -78,6 +78,12 @@ TEST_F(Settings, EveryStrategyInTurnLeavesTheCurveAsItIs)
     announce(3, {{"parallel.strategy=full", "parallel.gather_limit_bytes=1", "parallel.reduce_every=step"}, {}});
     const JobOutcome outcome = runTelling({2, 5, 9});
     EXPECT_THAT(configured(outcome), ElementsAre(std::pair(1, 4), std::pair(2, 7), std::pair(3, 11)));
+    std::vector<std::optional<int64_t>> toggles;
+    for (const JobEvent &event : outcome.events) {
+        if (event.kind == EventKind::Toggle && event.rank == 1)
+            toggles.push_back(event.step);
+    }
+    EXPECT_THAT(toggles, ElementsAre(4, 7, 11));
     ASSERT_EQ(outcome.steps.size(), expected.steps.size());
     for (size_t step = 0; step < expected.steps.size(); ++step) {
         EXPECT_NEAR(outcome.losses()[step] / expected.losses()[step], 1.0, 1e-5) << step;
