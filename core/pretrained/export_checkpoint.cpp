@@ -5,6 +5,8 @@
 #include "core/pretrained/adapter_export.h"
 #include "core/pretrained/model_export.h"
 
+#include <vector>
+
 namespace shardscope::pretrained {
 
 /// Beside the target, whose name it gets once it is whole.
@@ -28,9 +30,32 @@ Result<> checkExportTarget(const std::filesystem::path &target)
     std::error_code error;
     if (std::filesystem::exists(std::filesystem::symlink_status(target, error)))
         return fail("{} exists already. Give a folder that doesn't.", target.string());
-    if (!std::filesystem::is_directory(target.parent_path(), error))
-        return fail("There is no folder {} to make {} in.", target.parent_path().string(), target.filename().string());
+    std::filesystem::path above = target.parent_path();
+    while (above.has_relative_path() &&
+           std::filesystem::symlink_status(above, error).type() == std::filesystem::file_type::not_found)
+        above = above.parent_path();
+    if (!std::filesystem::is_directory(above, error))
+        return fail("{} is no folder to make {} in.", above.string(), target.lexically_relative(above).string());
     return {};
+}
+
+/// The folders above the target that are not there yet, the uppermost last.
+static std::vector<std::filesystem::path> lackingAbove(const std::filesystem::path &target)
+{
+    std::vector<std::filesystem::path> lacking;
+    std::error_code error;
+    for (auto above = target.parent_path(); above.has_relative_path() && !std::filesystem::exists(above, error);
+         above = above.parent_path())
+        lacking.push_back(above);
+    return lacking;
+}
+
+/// Only what is empty: somebody else may have put something there meanwhile.
+static void removeEmpty(const std::vector<std::filesystem::path> &folders)
+{
+    std::error_code ignored;
+    for (const auto &folder : folders)
+        std::filesystem::remove(folder, ignored);
 }
 
 Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::filesystem::path &target,
@@ -45,12 +70,20 @@ Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::fi
     if (!model)
         return tl::unexpected(model.error());
     const std::filesystem::path partial = partialPathOf(target);
-    std::error_code ignored;
+    const auto made = lackingAbove(target);
+    std::error_code error, ignored;
+    std::filesystem::create_directories(target.parent_path(), error);
+    if (error) {
+        removeEmpty(made);
+        return fail("Can't make {}: {}.", target.parent_path().string(), error.message());
+    }
     std::filesystem::remove_all(partial, ignored); // of an export that was killed
     const auto write = options.format == ExportFormat::Adapter ? exportAdapter : exportModel;
     auto result = write(*weights, *model, partial, options).and_then([&] { return giveName(partial, target); });
-    if (!result)
+    if (!result) {
         std::filesystem::remove_all(partial, ignored);
+        removeEmpty(made);
+    }
     return result;
 }
 

@@ -23,13 +23,14 @@ struct ExportOptions
     std::function<bool(int64_t doneBytes, int64_t totalBytes)> progress;
 };
 
-/// What is exported becomes a new folder in one that is there. Says what stands in the way.
+/// What is exported becomes a new folder, with the folders above it that are not there yet. Says what stands in the
+/// way.
 Result<> checkExportTarget(const std::filesystem::path &target);
 
 /// Writes the weights of a checkpoint (in either format, of any number of ranks) for other programs, piece by piece:
 /// memory for one, and for one adapter. The folder must not exist; it appears when it is whole. A message, and nothing
-/// left behind, where the checkpoint is damaged or has no adapters to write, its model's folder is gone or the disk is
-/// full.
+/// left behind, not even a folder above it that was made for it, where the checkpoint is damaged or has no adapters to
+/// write, its model's folder is gone or the disk is full.
 Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::filesystem::path &target,
                           const ExportOptions &options);
 

@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <csignal>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -172,7 +173,7 @@ TEST_F(ExportCheckpoint, leavesNothingBehindWhereItFails)
         EXPECT_TRUE(std::filesystem::is_empty(out.path()));
     };
     const auto stop =
-        exportCheckpoint(checkpoint, out.path() / "model", {.progress = [](int64_t, int64_t) { return false; }});
+        exportCheckpoint(checkpoint, out.path() / "a/b/model", {.progress = [](int64_t, int64_t) { return false; }});
     EXPECT_FALSE(stop.has_value());
     EXPECT_TRUE(std::filesystem::is_empty(out.path()));
     {
@@ -190,6 +191,15 @@ TEST_F(ExportCheckpoint, leavesNothingBehindWhereItFails)
     expectRefused("rank-1.bin");
     std::filesystem::create_directory(out.path() / "model");
     EXPECT_THAT(exportCheckpoint(checkpoint, out.path() / "model", {}).error().text, HasSubstr("exists already"));
-    EXPECT_THAT(exportCheckpoint(checkpoint, out.path() / "no folder/model", {}).error().text,
-                HasSubstr("There is no folder"));
+    std::ofstream(out.path() / "file") << "text";
+    EXPECT_THAT(exportCheckpoint(checkpoint, out.path() / "file/b/model", {}).error().text,
+                HasSubstr("file is no folder to make b/model in"));
+}
+
+TEST_F(ExportCheckpoint, makesTheFoldersAboveToo)
+{
+    const test::TemporaryFolder out;
+    const auto done = exportCheckpoint(write(), out.path() / "a/b/model", {});
+    ASSERT_TRUE(done.has_value()) << done.error().text;
+    EXPECT_TRUE(std::filesystem::exists(out.path() / "a/b/model/config.json"));
 }
