@@ -4,6 +4,7 @@
 #include "core/engine/communication_lane.h"
 #include "core/engine/dtype.h"
 #include "core/engine/flat_kernels.h"
+#include "core/engine/gloo_device.h"
 #include "core/engine/gloo_exchange.h"
 
 #include <ATen/ATen.h>
@@ -71,6 +72,7 @@ std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int> &mem
         global.push_back(m_members[static_cast<size_t>(member)]);
     std::unique_ptr<Communicator> group(new Communicator(options, m_observer, m_lane, std::move(global)));
     group->m_parent = this;
+    group->m_glooDevice = m_glooDevice; // one thread for all, as one queue
     {
         const std::lock_guard lock(m_mutex);
         m_subgroups.push_back(group.get());
@@ -114,7 +116,9 @@ void Communicator::connect()
         m_group = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank(), worldSize(), options);
     } else {
         auto options = c10d::ProcessGroupGloo::Options::create(m_options.timeout);
-        options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+        if (!m_glooDevice)
+            m_glooDevice = gloo::loopbackDevice();
+        options->devices.push_back(m_glooDevice);
         options->threads = 1; // the queue runs one at a time
         m_group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank(), worldSize(), options);
     }

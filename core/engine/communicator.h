@@ -14,6 +14,10 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+namespace gloo::transport {
+class Device;
+}
+
 namespace shardscope::engine {
 
 class CommunicationLane;
@@ -111,6 +115,7 @@ private:
 
     Options m_options;
     observe::Observer &m_observer;
+    std::shared_ptr<::gloo::transport::Device> m_glooDevice; ///< subgroups have their parent's; with NCCL none
     c10::intrusive_ptr<c10d::Backend> m_group;
     std::shared_ptr<CommunicationLane> m_lane;
     std::vector<int32_t> m_members; ///< global ranks
