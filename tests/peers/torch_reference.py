@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same training in PyTorch, for a test: given weights and tokens, some steps; prints losses and gradient norms.
+"""The same trainings in PyTorch, for a test: given weights and tokens, some steps; prints losses and gradient norms.
 
-    torch_reference.py SPEC.json
+    torch_reference.py SPECS.json
 
-The specification names a file of fp32 weights with an index of names and shapes (a set before each step, of which a
+Specifications stand in a list, and so do the results. Each names a file of fp32 weights with an index of names and shapes (a set before each step, of which a
 training takes the first), a file of int64 tokens [steps, sequences, length + 1], the model's sizes and the optimizer's
 settings. Printed are trainings that differ in nothing but the number of parts in which a step's gradient is summed
 ("parts"), and each step's loss and norm at the weights given for it ("given"). Nothing of ours is imported: the decoder is
@@ -160,22 +160,25 @@ def as_columns(curve):
     return {"losses": losses, "norms": norms}
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        spec = json.load(file)
-    torch.set_num_threads(1)
+def result_of(spec):
     spec.setdefault("device", "cpu")
     steps, rows, width = spec["steps"], spec["global_batch"], spec["sequence_length"] + 1
     tokens = torch.from_file(spec["tokens"], dtype=torch.int64, size=steps * rows * width).view(steps, rows, width)
     tokens = tokens.to(spec["device"])
     tables = rope_tables(spec)
     if spec["precision"] == "fp16":
-        print(json.dumps({"torch": torch.__version__, "given": given_with_scaler(tokens, spec, tables)}))
-        return
+        return {"torch": torch.__version__, "given": given_with_scaler(tokens, spec, tables)}
     dtype = torch.bfloat16 if spec["precision"] == "bf16" else torch.float32
     given = [gradients_of(tokens[step], load_weights(spec, step), 1, dtype, spec, tables) for step in range(steps)]
     trained = [as_columns(train(tokens, parts, dtype, spec, tables)) for parts in spec["parts"]]
-    print(json.dumps({"torch": torch.__version__, "given": as_columns(given), "trained": trained}))
+    return {"torch": torch.__version__, "given": as_columns(given), "trained": trained}
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        specs = json.load(file)
+    torch.set_num_threads(1)
+    print(json.dumps([result_of(spec) for spec in specs]))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ void dumpTokens(const data::Dataset &dataset, int64_t samples, const std::filesy
 /// The model's sizes and the optimizer's settings; no weights or tokens yet.
 nlohmann::json specificationOf(const config::RunConfiguration &configuration, const shapes::ModelShape &shape,
                                int64_t steps);
-/// What a script of tests/peers/ prints. Its files are made in `folder`.
+/// What a script of tests/peers/ prints. Its files are made in `folder`. Python takes seconds to import PyTorch: give
+/// one call all that there is to train.
 Result<nlohmann::json> runPeer(const std::string &script, const nlohmann::json &spec,
                                const std::filesystem::path &folder);
 /// Step by step, relative.
