@@ -125,7 +125,8 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
 }
 
 /// Opens the data once, so that what is wrong with them is said before anything is made, and tokenises what has to be.
-static Result<> checkData(const RunConfiguration &configuration, const config::KnownModel &model)
+/// The data's advice; empty: none.
+static Result<std::string> checkData(const RunConfiguration &configuration, const config::KnownModel &model)
 {
     Output errors(STDERR_FILENO);
     DataWatch watch(errors);
@@ -133,9 +134,7 @@ static Result<> checkData(const RunConfiguration &configuration, const config::K
         data::optionsOf(configuration, model.vocabulary, run::cacheDirectory() / data::kCacheFolder);
     options.progress = watch.function();
     const auto dataset = data::Dataset::open(options);
-    if (!dataset)
-        return tl::unexpected(dataset.error());
-    return {};
+    return dataset.map([](const data::Dataset &opened) { return opened.advice(); });
 }
 
 /// What may become of a run while it goes on: what could run here, with the units and buckets that it has, in the
@@ -305,8 +304,9 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
         if (auto checkpoint = checkpointToResume(*resumed, resolved->configuration); !checkpoint)
             return tl::unexpected(checkpoint.error());
     }
-    if (auto checked = checkData(resolved->configuration, resolved->model); !checked)
-        return tl::unexpected(checked.error());
+    const auto advice = checkData(resolved->configuration, resolved->model);
+    if (!advice)
+        return tl::unexpected(advice.error());
     const auto worker = launch::findWorker();
     if (!worker)
         return tl::unexpected(worker.error());
@@ -327,8 +327,10 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     std::vector<std::string> notes = resolved->notes;
     if (std::string share = shapes::trainedShare(*plan); !share.empty())
         notes.push_back(std::move(share));
-    if (!tooMuch.empty())
-        notes.push_back(tooMuch);
+    for (const std::string &one : {*advice, tooMuch}) {
+        if (!one.empty())
+            notes.push_back(one);
+    }
     prepared->notes.insert(prepared->notes.begin(), notes.begin(), notes.end());
     prepared->plan.admit = admitChangesOf(std::move(*plan), model->shape, machine);
     if (auto known = run::leavePointer(runsDirectory(), prepared->plan.folder); !known)

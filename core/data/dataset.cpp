@@ -37,6 +37,19 @@ static Result<> checkAmount(const TokenSource &tokens, const DatasetOptions &opt
     return {};
 }
 
+/// What no token ever reaches is kept, gathered and multiplied with all the same.
+static std::string adviceOn(const TokenSource &tokens, int64_t vocabulary)
+{
+    constexpr int64_t kBytes = 256, kFarLarger = 4;
+    if (tokens.store.width() != TokenWidth::Byte || vocabulary <= kFarLarger * kBytes)
+        return {};
+    return fmt::format(
+        "Bytes are tokens here: {} of the {} ids of the model's vocabulary. The rest of its embedding and "
+        "head takes memory and time for nothing. Name a tokenizer of about that size in data.tokenizer, "
+        "or take a model with a smaller vocabulary.",
+        kBytes, vocabulary);
+}
+
 Result<Dataset> Dataset::open(const DatasetOptions &options)
 {
     auto tokens = openTokens(options);
@@ -60,6 +73,7 @@ Result<Dataset> Dataset::open(const DatasetOptions &options)
     dataset.m_description =
         fmt::format("{}: {} tokens ({}){}{}.", tokens->name, formatCount(static_cast<double>(tokens->store.tokens())),
                     tokens->kind, heldOut, tokens->remarks);
+    dataset.m_advice = adviceOn(*tokens, options.vocabulary);
     dataset.m_store = std::move(tokens->store);
     return dataset;
 }
@@ -86,7 +100,9 @@ Result<std::string> describeData(const DatasetOptions &options)
         return tl::unexpected(texts.error());
     if (*texts)
         return std::move(**texts);
-    return Dataset::open(options).map([](const Dataset &dataset) { return dataset.description(); });
+    return Dataset::open(options).map([](const Dataset &dataset) {
+        return dataset.advice().empty() ? dataset.description() : dataset.description() + "\n" + dataset.advice();
+    });
 }
 
 } // namespace shardscope::data

@@ -40,6 +40,8 @@ public:
     const Fingerprint &fingerprint() const { return m_fingerprint; }
     /// A sentence for the log: what, how much, what was left out.
     const std::string &description() const { return m_description; }
+    /// Sentences on bytes that use little of the model's vocabulary; empty where there is nothing to say.
+    const std::string &advice() const { return m_advice; }
 
 private:
     Dataset() = default;
@@ -51,10 +53,12 @@ private:
     int64_t m_validationWindows = 0;
     Fingerprint m_fingerprint;
     std::string m_description;
+    std::string m_advice;
 };
 
-/// A sentence on what the options name, or what is wrong with it. Other than open(), it tokenises nothing: where that
-/// is still to be done it says so, and has looked whether tokenizer and text are there.
+/// A sentence on what the options name (and the advice, where there is one), or what is wrong with it. Other than
+/// open(), it tokenises nothing: where that is still to be done it says so, and has looked whether tokenizer and text
+/// are there.
 Result<std::string> describeData(const DatasetOptions &options);
 
 } // namespace shardscope::data

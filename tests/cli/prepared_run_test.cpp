@@ -5,6 +5,7 @@
 #include "core/launch/environment.h"
 #include "tests/cli/fake_rank_command_line.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <gtest/gtest.h>
@@ -26,12 +27,12 @@ extern "C" int flock(int fd, int operation) noexcept
     return -1;
 }
 
-static Result<cli::PreparedRun> prepare(const test::FakeRankCommandLine &cli)
+static Result<cli::PreparedRun> prepare(const test::FakeRankCommandLine &cli, const char *preset = "tiny")
 {
     for (const auto &[name, value] : cli.variables())
         ::setenv(name.c_str(), value.c_str(), 1);
     cli::RunOptions options;
-    options.keys = {{"model.preset", "tiny"},
+    options.keys = {{"model.preset", preset},
                     {"data.path", cli.data().string()},
                     {"parallel.ranks", "2"},
                     {"parallel.device", "cpu"},
@@ -63,6 +64,21 @@ TEST(PrepareRun, leavesNoSignalToEndWhatIsHalfMade)
         return sigismember(&waiting, SIGTERM) == 1 && sigismember(&waiting, SIGINT) == 1 ? 0 : 2;
     });
     EXPECT_EQ(code, 0) << "they wait for the supervisor";
+}
+
+TEST(PrepareRun, saysWhereBytesUseLittleOfTheVocabulary)
+{
+    test::FakeRankCommandLine cli;
+    const int code = inAChild([&cli] {
+        const auto prepared = prepare(cli, "15m");
+        return prepared && std::ranges::any_of(prepared->notes,
+                                               [](const std::string &note) {
+                                                   return note.find("256 of the 32000 ids") != std::string::npos;
+                                               })
+                   ? 0
+                   : 1;
+    });
+    EXPECT_EQ(code, 0);
 }
 
 TEST(PrepareRun, leavesNothingWhereTheRunCannotBeLocked)

@@ -65,6 +65,18 @@ std::vector<int64_t> validationOf(const Dataset &dataset, int64_t index)
 
 } // namespace
 
+TEST_F(DatasetTest, saysThatBytesUseLittleOfALargeVocabulary)
+{
+    const fs::path text = write("text", std::string(2000, 'a'));
+    const auto adviceFor = [&](const fs::path &path, int64_t vocabulary) {
+        return Dataset::open({.path = path, .vocabulary = vocabulary}).value().advice();
+    };
+    EXPECT_EQ(adviceFor(text, 512), "");
+    EXPECT_THAT(adviceFor(text, 50304), HasSubstr("256 of the 50304 ids of the model's vocabulary"));
+    EXPECT_THAT(describeData({.path = text, .vocabulary = 50304}).value(), HasSubstr("data.tokenizer"));
+    EXPECT_EQ(adviceFor(writeTokens("tokens.bin", std::vector<uint16_t>(2000, 7)), 50304), "") << "no bytes";
+}
+
 TEST_F(DatasetTest, everyEpochVisitsEveryWindowOnceInAnOrderOfItsOwn)
 {
     const auto dataset =
