@@ -52,16 +52,15 @@ void expectAsOneRank(TrainingCase test, const Curve &reference)
 
 } // namespace
 
-TEST(Fp16, ranksTrainAsOneRankDoes)
+/// AdamW is the grid's.
+TEST(Fp16, ranksTrainBySgdAsOneRankDoes)
 {
-    for (const OptimizerKind kind : {OptimizerKind::AdamW, OptimizerKind::Sgd}) {
-        TrainingCase test = caseOf(Precision::Fp16);
-        test.configuration.optimizer.kind = kind;
-        const Curve reference = train(test);
-        EXPECT_LT(reference.firstBatchAfter, reference.losses.front()) << "nothing was learned";
-        EXPECT_GT(reference.norms.front(), 0.25) << "clipping was to be active";
-        expectAsOneRank(test, reference);
-    }
+    TrainingCase test = caseOf(Precision::Fp16);
+    test.configuration.optimizer.kind = OptimizerKind::Sgd;
+    const Curve reference = train(test);
+    EXPECT_LT(reference.firstBatchAfter, reference.losses.front()) << "nothing was learned";
+    EXPECT_GT(reference.norms.front(), 0.25) << "clipping was to be active";
+    expectAsOneRank(test, reference);
 }
 
 TEST(Fp16, trainsAsFp32DoesWithTheNormsOfUnscaledGradients)
@@ -88,6 +87,7 @@ TEST(Fp16, offloadedStatesChangeNoBit)
     const test::TemporaryFolder folder;
     TrainingCase test = caseOf(Precision::Fp16);
     test.worldSize = 2;
+    test.steps = test::kStepsToTheBit;
     for (const double clipNorm : {0.0, 0.25}) {
         test.configuration.optimizer.clipNorm = clipNorm;
         test.configuration.offload = {};
@@ -208,6 +208,7 @@ TEST(Bf16Moments, lieAnywhereAndUnderAnyStrategyWithTheSameBits)
     for (const OptimizerKind kind : {OptimizerKind::AdamW, OptimizerKind::Sgd}) {
         TrainingCase test = caseOf(Precision::Fp32);
         test.worldSize = 2;
+        test.steps = test::kStepsToTheBit;
         test.configuration.precision.moments = Precision::Bf16;
         test.configuration.optimizer.kind = kind;
         const Curve full = train(test);

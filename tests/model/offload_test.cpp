@@ -91,6 +91,7 @@ TEST(Offload, inAFileChangesNoBit)
     for (const auto &[worldSize, strategy, accumulation, every, precision, optimizer] : cases) {
         TrainingCase test;
         test.worldSize = worldSize;
+        test.steps = test::kStepsToTheBit;
         test.accumulation = accumulation;
         test.tied = strategy == Strategy::Hybrid;
         test.configuration.parallel.strategy = strategy;

@@ -65,6 +65,7 @@ TEST(Strategies, reshardingToASmallerGroupChangesNoBit)
 {
     at::set_num_threads(1);
     TrainingCase test = caseOf(4, Strategy::Full);
+    test.steps = test::kStepsToTheBit;
     test.configuration.precision.compute = Precision::Bf16;
     const Curve whole = train(test);
     for (const int group : {1, 2}) {
@@ -77,6 +78,7 @@ TEST(Strategies, prefetchChangesNoBit)
 {
     at::set_num_threads(1);
     TrainingCase test = caseOf(2, Strategy::Full);
+    test.steps = test::kStepsToTheBit;
     const Curve plain = train(test);
     for (const Prefetch prefetch : {Prefetch::Off, Prefetch::Post, Prefetch::Pre}) {
         for (const int64_t depth : {1, 3}) {

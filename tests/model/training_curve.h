@@ -11,6 +11,9 @@
 namespace shardscope::test {
 
 inline constexpr int kSteps = 20;
+/// Of runs that are to be equal to the bit: what is not the same shows by the second step, what moves has moved to and
+/// fro.
+inline constexpr int kStepsToTheBit = 8;
 inline constexpr int64_t kGlobalBatch = 12;
 inline constexpr int64_t kPositions = 16;
 
