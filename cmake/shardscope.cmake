@@ -62,9 +62,10 @@ endfunction()
 set(SHARDSCOPE_TEST_ENVIRONMENT
   "QT_QPA_PLATFORM=offscreen;SHARDSCOPE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};SHARDSCOPE_SOURCE=${PROJECT_SOURCE_DIR}")
 
-# shardscope_test(name SOURCES … LIBS … [LABELS …] [TIMEOUT seconds] [QT]): one GoogleTest (or QtTest, with QT) program, one CTest.
+# shardscope_test(name SOURCES … LIBS … [LABELS …] [COST seconds] [TIMEOUT seconds] [QT]): one GoogleTest (or QtTest, with QT)
+# program, one CTest. COST: about what a long one takes on two cores. Long ones start first, lest the end be one of them alone.
 function(shardscope_test name)
-  cmake_parse_arguments(A "QT" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(A "QT" "COST;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(test_${name} ${A_SOURCES})
   target_link_libraries(test_${name} PRIVATE shardscope_options ${A_LIBS})
   shardscope_compile_together(test_${name})
@@ -78,7 +79,10 @@ function(shardscope_test name)
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 300) # for a machine that is busy with something else; seconds where all is well
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
+  if(NOT A_COST)
+    set(A_COST 0)
+  endif()
+  set_tests_properties(${name} PROPERTIES COST ${A_COST} TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
     ENVIRONMENT "${SHARDSCOPE_TEST_ENVIRONMENT}")
 endfunction()
 
