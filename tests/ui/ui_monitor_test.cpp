@@ -499,7 +499,16 @@ private Q_SLOTS:
         const auto buttons = header.findChildren<QToolButton *>();
         QCOMPARE(labels.size(), 3); // name, state, what was asked for
         for (const QToolButton *button : buttons)
-            QVERIFY(!button->isVisible() || labels[1]->y() > button->geometry().bottom()); // the state has the whole width
+            QVERIFY(!button->isVisible() ||
+                    labels[1]->y() > button->geometry().bottom()); // the state has the whole width
+        QCOMPARE(buttons[0]->toolButtonStyle(), Qt::ToolButtonTextBesideIcon);
+        constexpr int kBesideInspectorToo = 340;
+        QVERIFY(header.minimumSizeHint().width() <= kBesideInspectorToo);
+        header.resize(kBesideInspectorToo, header.height());
+        QCOMPARE(buttons[0]->toolButtonStyle(), Qt::ToolButtonIconOnly);
+        QTRY_VERIFY(std::ranges::all_of(buttons, [&header](const QToolButton *button) {
+            return !button->isVisible() || button->geometry().right() < header.width();
+        }));
     }
 
     void aLostRecordingIsSaid()

@@ -22,6 +22,9 @@
 
 namespace shardscope::ui {
 
+static constexpr int kButtonGap = 4;
+static constexpr int kMostButtons = 4;
+
 RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
     : QWidget(parent)
     , m_name(new ElidedLabel(this))
@@ -39,7 +42,7 @@ RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
     m_asked->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); // gives way to the state
 
     auto *upper = new QHBoxLayout;
-    upper->setSpacing(4);
+    upper->setSpacing(kButtonGap);
     upper->addWidget(m_name, 1);
     auto *below = new QHBoxLayout; // beneath the buttons too: on a narrow page they would leave it too little
     below->setSpacing(6);
@@ -62,6 +65,36 @@ RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
          {commands.pauseAction(), commands.checkpointAction(), commands.stopAction(), commands.killAction()})
         m_whileLive << addButton(action);
     m_resume = addButton(commands.resumeAction());
+}
+
+static int widthOf(const QList<QToolButton *> &buttons, Qt::ToolButtonStyle style)
+{
+    int width = 0;
+    for (QToolButton *button : buttons) {
+        button->setToolButtonStyle(style);
+        width += button->isHidden() ? 0 : button->sizeHint().width() + kButtonGap;
+    }
+    return width;
+}
+
+QSize RunHeader::minimumSizeHint() const
+{
+    const int icons = kMostButtons * (m_resume->iconSize().width() + 12 + kButtonGap);
+    return {icons + m_name->minimumSizeHint().width(), QWidget::minimumSizeHint().height()};
+}
+
+void RunHeader::fitButtons()
+{
+    const QList<QToolButton *> buttons = m_whileLive + QList{m_resume};
+    const int nameWidth = 8 * m_name->fontMetrics().averageCharWidth();
+    if (widthOf(buttons, Qt::ToolButtonTextBesideIcon) + nameWidth > width())
+        widthOf(buttons, Qt::ToolButtonIconOnly);
+}
+
+void RunHeader::resizeEvent(QResizeEvent *event)
+{
+    QWidget::resizeEvent(event);
+    fitButtons();
 }
 
 static QString textAt(const nlohmann::json &json, const char *section, const char *key)
@@ -109,6 +142,7 @@ void RunHeader::setRun(const run::RunSummary &run)
     for (QToolButton *button : std::as_const(m_whileLive))
         button->setVisible(!ended);
     m_resume->setVisible(ended);
+    fitButtons();
     showState();
     const QString folder = fromPath(run.folder.root());
     if (folder != m_folder || run.status.attempt != m_attempt) {

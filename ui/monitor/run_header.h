@@ -22,12 +22,17 @@ public:
 
     void setRun(const run::RunSummary &run);
 
+    /// With buttons of icons alone: they take their texts on where there is room.
+    QSize minimumSizeHint() const override;
+
 protected:
     void changeEvent(QEvent *event) override;
+    void resizeEvent(QResizeEvent *event) override;
 
 private:
     void readConfiguration(const run::RunFolder &folder);
     void showState();
+    void fitButtons();
 
     QLabel *m_name;
     QLabel *m_icon;
