@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <ranges>
 #include <thread>
 
 namespace shardscope::engine {
@@ -46,6 +47,8 @@ void Engine::beginUpdate(Bucket &bucket, const UpdateRule &rule, const StepFacto
     StateUpdate update;
     update.unit = bucket.index;
     update.held = bucket.held;
+    update.mostHeld =
+        std::ranges::max(m_buckets | std::views::transform([](const Bucket &one) { return one.held.size(); }));
     update.decay = bucket.decay;
     update.master = bucket.master;
     update.moment1 = bucket.moment1;

@@ -107,11 +107,19 @@ void StateUpdater::freeBuffers()
     *m_buffers = Buffers();
 }
 
+/// Every bucket of a plan is brought through the same buffers: of a small model they are smaller than a piece.
+int64_t StateUpdater::bufferElements(const StateUpdate &update) const
+{
+    const int64_t blocks = std::max<int64_t>(1, (update.mostHeld + kFileBlock - 1) / kFileBlock);
+    return std::min(m_chunkElements, blocks * kFileBlock);
+}
+
 /// Here and not in the thread of the updates, because memory tags are those of the thread that trains.
 void StateUpdater::makeBuffers(const StateUpdate &update)
 {
     const observe::MemoryTag tag{MemoryCategory::Temporary, observe::kNoUnit};
     const auto states = statesOf(update);
+    const int64_t elements = bufferElements(update);
     for (size_t set = 0; set < kSets; ++set) {
         for (size_t i = 0; i < kStates; ++i) {
             const StateMemory &state = *states[i];
@@ -120,11 +128,11 @@ void StateUpdater::makeBuffers(const StateUpdate &update)
             // As large as the largest dtype, so that a buffer serves all buckets.
             if (state.isInFile() && !m_buffers->ofFile[set][i].defined())
                 m_buffers->ofFile[set][i] =
-                    m_places.make(OffloadPlace::Cpu, m_chunkElements, at::kFloat, tag, "reading offloaded states");
+                    m_places.make(OffloadPlace::Cpu, elements, at::kFloat, tag, "reading offloaded states");
             at::Tensor &onDevice = m_buffers->onDevice[set][i];
             if (!update.onHost && state.place() != OffloadPlace::None && !onDevice.defined()) {
                 const observe::MemoryScope memory(m_observer, tag);
-                onDevice = at::empty({m_chunkElements}, at::TensorOptions(m_device).dtype(state.type()));
+                onDevice = at::empty({elements}, at::TensorOptions(m_device).dtype(state.type()));
             }
         }
     }

@@ -44,6 +44,7 @@ struct StateUpdate
 {
     observe::UnitIndex unit = observe::kNoUnit;
     ElementRange held;
+    int64_t mostHeld = 0; ///< elements of the plan's largest bucket: no buffer need be larger
     std::vector<DecayRange> decay;
     StateMemory master;
     StateMemory moment1; ///< moments may be undefined
@@ -81,6 +82,7 @@ private:
 
     void makeBuffers(const StateUpdate &update);
     int64_t pieceElements(const StateUpdate &update) const;
+    int64_t bufferElements(const StateUpdate &update) const;
     void run(const StateUpdate &update);
     void updateOnHost(const StateUpdate &update, Pieces &pieces, const at::Tensor &factor);
     void updateOnDevice(const StateUpdate &update, Pieces &pieces, const at::Tensor &factor);
