@@ -61,10 +61,19 @@ void StepSumsKeeper::ended(int64_t number, int64_t monotonicNs, const observe::S
     step->hostEndNs = step->row.startNs + (monotonicNs - step->beganMonotonicNs);
     step->row.peakAllocatedBytes = peakAllocatedBytes;
     take(step->row, result);
+    if (m_device == DeviceKind::Cpu || result.loss)
+        valuesCame(number);
+}
+
+void StepSumsKeeper::valuesCame(int64_t number)
+{
+    for (Step &step : m_steps)
+        step.valuesKnown |= step.row.number <= number;
 }
 
 void StepSumsKeeper::values(int64_t number, const observe::StepResult &result)
 {
+    valuesCame(number);
     Step *step = find(number);
     if (!step)
         return;
@@ -118,19 +127,23 @@ void StepSumsKeeper::paid(int64_t number, int64_t endNs, bool ran)
 
 bool StepSumsKeeper::complete(const Step &step, int64_t nowNs) const
 {
-    if (step.hostEndNs == 0)
+    if (step.hostEndNs == 0 || !step.valuesKnown)
         return false;
-    const bool callsKnown = m_device == DeviceKind::Cpu || step.newerSeen || nowNs - step.hostEndNs > kQuietNs;
+    const bool callsKnown = m_device == DeviceKind::Cpu || step.newerSeen || nowNs - step.knownAtNs > kQuietNs;
     if (callsKnown && step.owed <= 0)
         return true;
     if (step.newerPaidAtNs != 0 && nowNs - step.newerPaidAtNs > kSettleNs)
         return true;
-    return nowNs - std::max(step.hostEndNs, step.deviceEndNs) > kPatienceNs;
+    return nowNs - step.knownAtNs > kPatienceNs;
 }
 
 void StepSumsKeeper::finish(int64_t nowNs, bool all)
 {
     m_nowNs = nowNs;
+    for (Step &step : m_steps) {
+        if (step.valuesKnown && step.knownAtNs == 0)
+            step.knownAtNs = nowNs;
+    }
     // In order: a step begins where the one before ended.
     for (Step &step : m_steps) {
         if (step.finished)

@@ -50,9 +50,11 @@ public:
     /// A call may leave no record (it failed, it copied nothing). Streams run in order, so this long after the first
     /// record of a later step came in (two flushes), what an earlier one still owes never comes.
     static constexpr int64_t kSettleNs = 1'000'000'000;
-    /// The last step before a pause sees no later one: this long after its end all its calls are known.
+    /// The last step before a pause sees no later one: this long after its values came (two flushes) all its calls are
+    /// known. Not after the host's end: CUPTI keeps a buffer until the device has done all that is in it, and a step's
+    /// values are what the device tells when it is through.
     static constexpr int64_t kQuietNs = 2'000'000'000;
-    /// And nothing is waited for longer than this.
+    /// And nothing is waited for longer than this after its values.
     static constexpr int64_t kPatienceNs = 60'000'000'000;
 
 private:
@@ -63,12 +65,15 @@ private:
         int64_t hostEndNs = 0; ///< 0: runs
         int64_t deviceEndNs = 0;
         int64_t owed = 0;
+        bool valuesKnown = false;  ///< or those of a later step
+        int64_t knownAtNs = 0;     ///< when finish() saw that first
         bool newerSeen = false;    ///< a later step's call was seen: all calls of this one are known
         int64_t newerPaidAtNs = 0; ///< when the first record of a later step came in
         bool finished = false;
     };
     const Step *find(int64_t number) const;
     Step *find(int64_t number);
+    void valuesCame(int64_t number);
     void paid(int64_t number, int64_t endNs, bool ran);
     bool complete(const Step &step, int64_t nowNs) const;
     void finish(Step &step);

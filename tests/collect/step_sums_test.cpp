@@ -57,6 +57,7 @@ TEST(StepSums, WaitForTheDeviceAndFollowEachOther)
 
     keeper.span(compute(1105, 1205));
     keeper.devicePaid(2, 1205);
+    keeper.values(2, {.loss = 2.4});
     keeper.finish(1300);
     EXPECT_FALSE(rows.byNumber[2].endNs) << "no later call was seen: there may be more of it";
     keeper.finish(1300 + 2 * StepSumsKeeper::kQuietNs);
@@ -77,6 +78,7 @@ TEST(StepSums, DoNotWaitForeverForACallWithoutARecord)
     keeper.deviceOwes(2);
     keeper.finish(20);
     keeper.devicePaid(2, 30);
+    keeper.values(1, {});
     keeper.finish(40);
     EXPECT_FALSE(rows.byNumber[1].endNs);
     keeper.finish(30 + 2 * StepSumsKeeper::kSettleNs);
@@ -93,6 +95,7 @@ TEST(StepSums, AreNotFinishedByAHostThatIsAStepAhead)
     keeper.began(row(2, 10), 10);
     keeper.deviceOwes(2);
     keeper.deviceOwes(2);
+    keeper.values(1, {});
     keeper.devicePaid(2, 0); // a call of the next step that put nothing on the device, which is in step 1 for seconds
     const int64_t laterNs = 4 * StepSumsKeeper::kSettleNs;
     keeper.finish(20);
@@ -100,6 +103,28 @@ TEST(StepSums, AreNotFinishedByAHostThatIsAStepAhead)
     EXPECT_FALSE(rows.byNumber[1].endNs);
     keeper.devicePaid(1, laterNs - 5);
     keeper.finish(laterNs);
+    EXPECT_EQ(rows.byNumber[1].endNs, laterNs - 5);
+}
+
+TEST(StepSums, AreNotFinishedBeforeTheDeviceToldTheirValues)
+{
+    Rows rows;
+    StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
+    keeper.began(row(1, 0), 0);
+    keeper.ended(1, 10, {}, std::nullopt);
+    keeper.began(row(2, 10), 10);
+    // No call has come in: their buffer waits for a device that is in step 1 for seconds.
+    const int64_t laterNs = 4 * StepSumsKeeper::kQuietNs;
+    keeper.finish(20);
+    keeper.finish(laterNs);
+    EXPECT_FALSE(rows.byNumber[1].endNs);
+    keeper.values(1, {.loss = 2.5});
+    keeper.finish(laterNs + 1);
+    EXPECT_FALSE(rows.byNumber[1].endNs) << "the records are still on their way";
+    keeper.deviceOwes(1);
+    keeper.devicePaid(1, laterNs - 5);
+    keeper.deviceOwes(2);
+    keeper.finish(laterNs + 2);
     EXPECT_EQ(rows.byNumber[1].endNs, laterNs - 5);
 }
 
@@ -166,6 +191,7 @@ TEST(StepSums, AStepWhoseEndWasLostDoesNotHoldUpTheOthers)
         keeper.began(row(2, 1100), 100); // and no word of step 1's end
         keeper.span(compute(1110, 1150));
         keeper.ended(2, 200, {.loss = 1.5}, std::nullopt);
+        keeper.finish(1200);
         keeper.finish(1200 + 2 * StepSumsKeeper::kQuietNs);
         ASSERT_TRUE(rows.byNumber[1].sums);
         EXPECT_EQ(rows.byNumber[1].endNs, 1100);
