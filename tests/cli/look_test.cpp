@@ -125,7 +125,9 @@ TEST(Doctor, saysWhatItFound)
 TEST(Doctor, takesATooOldDriverForANoteSinceRunsUseTheProcessor)
 {
     test::FakeRankCommandLine cli;
-    std::filesystem::create_symlink(FAKE_CUDA_DRIVER, cli.folder() / "libcuda.so.1");
+    const char *library = std::getenv("FAKE_CUDA_DRIVER");
+    ASSERT_TRUE(library) << "FAKE_CUDA_DRIVER names no library: CTest sets it.";
+    std::filesystem::create_symlink(library, cli.folder() / "libcuda.so.1");
     cli.set("LD_LIBRARY_PATH", cli.folder().string());
     cli.set("FAKE_CUDA_VERSION", "12040");
     const test::Finished doctor = cli.run({"doctor", "--format", "json"});

@@ -12,9 +12,14 @@ namespace {
 /// What the probe finds while the fake driver is told a thing.
 MachineFacts probeWith(const char *variable = nullptr, const char *value = nullptr)
 {
+    const char *driver = std::getenv("FAKE_CUDA_DRIVER");
+    if (!driver) {
+        ADD_FAILURE() << "FAKE_CUDA_DRIVER names no library: CTest sets it.";
+        return {};
+    }
     if (variable)
         ::setenv(variable, value, 1);
-    MachineFacts facts = probeMachine(FAKE_CUDA_DRIVER);
+    MachineFacts facts = probeMachine(driver);
     if (variable)
         ::unsetenv(variable);
     return facts;
