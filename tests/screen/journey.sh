@@ -117,7 +117,7 @@ open_window() { # open_window LOG
   until_true 60 "the window" has_window ""
 }
 
-Xvfb -displayfd 3 -screen 0 "${screen}x24" -nolisten tcp 3>"$work/display" 2>"$work/xvfb.log" &
+Xvfb -displayfd 3 -noreset -screen 0 "${screen}x24" -nolisten tcp 3>"$work/display" 2>"$work/xvfb.log" &
 started+=($!)
 until_true 60 "a screen of Xvfb's" test -s "$work/display"
 DISPLAY=:$(cat "$work/display")
