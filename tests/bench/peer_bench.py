@@ -44,7 +44,7 @@ def run_ranks(ranks, command, own_gpus=False, on_one_gpu=False):
 class Case:
     def __init__(self, arguments, ranks, dtype, batch, folder):
         self.a, self.ranks, self.dtype, self.batch, self.folder = arguments, ranks, dtype, batch, folder
-        self.ours, self.peer, self.exposed, self.ours_peak, self.peer_peak, self.turn = [], [], [], 0, 0, 0
+        self.ours, self.peer, self.peer_as_is, self.exposed, self.ours_peak, self.peer_peak, self.turn = [], [], [], [], 0, 0, 0
         self.losses = {}
 
     def run_ours(self):
@@ -81,11 +81,17 @@ class Case:
                    "--strategy", "ddp" if a.strategy == "none" and self.ranks > 1 else a.strategy, "--backend", "nccl" if a.device == "cuda" else "gloo", "--lr", "3e-4",
                    "--data", self.tokens()]
         command += a.peer
+        if a.device == "cpu" and self.dtype == "fp32":
+            self.peer_as_is += self.result_of(command)["step_ms"]
         if a.device == "cpu":
             command.append("--onednn-fp32")
-        result = json.loads(run_ranks(self.ranks, command, a.gpus, a.device == "cuda" and not a.gpus).strip().splitlines()[-1])
+        result = self.result_of(command)
         self.peer += result["step_ms"]
         self.peer_peak = max(self.peer_peak, result["peak_bytes"])
+
+    def result_of(self, command):
+        a = self.a
+        return json.loads(run_ranks(self.ranks, command, a.gpus, a.device == "cuda" and not a.gpus).strip().splitlines()[-1])
 
     def tokens(self):
         """Random uint16 tokens, enough for every step of both."""
@@ -109,6 +115,8 @@ class Case:
         peer = statistics.median(self.peer)
         text += (f"PyTorch {peer:9.1f} ms (min {min(self.peer):.1f})  "
                  f"ratio {ours / peer:.3f}")
+        if self.peer_as_is:
+            text += f"  (PyTorch without oneDNN's fp32 {statistics.median(self.peer_as_is):9.1f} ms)"
         if self.a.device == "cuda":
             text += (f"  peak {self.ours_peak / 2**30:.2f} against {self.peer_peak / 2**30:.2f} GiB, "
                      f"ratio {self.ours_peak / self.peer_peak:.3f}")

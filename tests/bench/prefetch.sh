@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What gathering ahead is worth: communication that nothing hides, and step times, with gathers ahead in forward and
 # backward (as runs start) and without, in turns; medians over the steps of all rounds. 2 CPU ranks of one thread. Quiet
-# machines only.
+# machines only. Exits with 1 where gathers ahead hide nothing; its last figures: tests/bench/RESULTS.md.
 #   tests/bench/prefetch.sh [build folder]      (build/release by default)   ROUNDS=3 STEPS=30 PRESET=15m SEQUENCE=256
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -36,5 +36,7 @@ for mode in ("ahead", "off"):
     exposed[mode] = statistics.median(row[0] for row in rows)
     step = statistics.median(row[1] for row in rows)
     print(f"{mode:10} {exposed[mode] / 1e6:19.2f} ms {step / 1e6:9.2f} ms   ({len(rows)} steps)")
-print(f"exposed with gathers ahead / without: {exposed['ahead'] / exposed['off']:.3f}")
+ratio = exposed["ahead"] / exposed["off"]
+print(f"exposed with gathers ahead / without: {ratio:.3f}")
+sys.exit(ratio >= 1)
 PYTHON

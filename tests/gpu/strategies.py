@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Real workers on one GPU: 1, 2 and 4 ranks (several ranks share the card through the real NCCL), every strategy, fp32,
-bf16 and fp16, with and without offload, against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
+bf16 and fp16, with and without offload, LoRA and gradients that travel in bf16,
+against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
 recorded: the memory equation at every sample, kernels, NCCL kernels joined to their collectives, drops. Prints a table;
 exits with 1 where a figure is over its bound.
 
@@ -80,11 +81,20 @@ def places(offload, cuda):
     return {f"offload.{what}": place for what, place in zip(("parameters", "gradients", "optimizer"), chosen)}
 
 
-def cases(ranks, cuda):
-    """Strategies alone, then with offload where a rank count is small."""
+# What else is compared: gradients that travel in bf16 (bounds of bf16), and adapters on a frozen base, which have a curve
+# of their own.
+OTHERS = {"bf16 grad": {"precision.reduce": "bf16"},
+          "lora": {"lora.rank": 8, "lora.targets": '["block.*"]'},
+          "lora cpu": {"lora.rank": 8, "lora.targets": '["block.*"]', **places("cpu", True)}}
+
+
+def cases(ranks, cuda, precision):
+    """(strategy, what is special, its settings): strategies alone, then with offload and others where a rank count is small."""
     strategies = ["full"] if ranks == 1 else ["full", "grad_op", "none"]
-    offloads = ["cpu", "opt", "grad", "nvme"] if cuda else ["nvme"]
-    return [(s, "") for s in strategies] + [(s, o) for s in strategies for o in offloads if ranks <= 2]
+    special = {name: places(name, cuda) for name in (["cpu", "opt", "grad", "nvme"] if cuda else ["nvme"])}
+    special.update({name: settings for name, settings in OTHERS.items()
+                    if (ranks > 1 and precision != "fp32" or name != "bf16 grad") and (cuda or name != "lora cpu")})
+    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2]
 
 
 def main():
@@ -103,14 +113,14 @@ def main():
     base = options.keep or tempfile.mkdtemp(prefix="strategies-")
     os.makedirs(base, exist_ok=True)
     bad = 0
-    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'offload':7} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} "
+    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':9} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} "
           f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
     for precision in options.precisions.split(","):
         loss_bound, norm_bound = BOUNDS[precision]
-        reference = None
+        references = {}
         for ranks in map(int, options.ranks.split(",")):
-            for strategy, offload in cases(ranks, cuda):
-                name = f"{precision}-{ranks}-{strategy}{'-' + offload if offload else ''}"
+            for strategy, special, settings in cases(ranks, cuda, precision):
+                name = f"{precision}-{ranks}-{strategy}{'-' + special.replace(' ', '-') if special else ''}"
                 folder = os.path.join(base, name)
                 shutil.rmtree(folder, ignore_errors=True)
                 failed = run(worker, folder, ranks, {
@@ -118,25 +128,25 @@ def main():
                     "parallel.share_device": "true" if cuda and not options.gpus else "false", "precision.compute": precision,
                     "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
                     "train.steps": options.steps, "checkpoint.at_end": "false", "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
-                    "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **places(offload, cuda),
+                    "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **settings,
                     **SCALE.get(precision, {})})
                 if failed:
                     bad += 1
-                    print(f"{precision:9} {ranks:5} {strategy:8} {offload:7} FAILED {failed}")
+                    print(f"{precision:9} {ranks:5} {strategy:8} {special:9} FAILED {failed}")
                     continue
                 losses, norms = curve(folder)
                 if len(losses) != options.steps or None in losses or None in norms:
                     bad += 1
-                    print(f"{precision:9} {ranks:5} {strategy:8} {offload:7} FAILED: {len(losses)} steps recorded, losses {losses[:3]} …")
+                    print(f"{precision:9} {ranks:5} {strategy:8} {special:9} FAILED: {len(losses)} steps recorded, losses {losses[:3]} …")
                     continue
-                reference = reference or (losses, norms)
+                reference = references.setdefault(special.startswith("lora"), (losses, norms))
                 loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
                 r = recorded(folder, cuda)
                 wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or not r["samples"] or r["dropped"]
                          or losses[-1] >= losses[0] or (cuda and not r["kernels"]) or (cuda and ranks > 1 and not r["nccl"])
                          or (ranks > 1 and r["timed"] != r["collectives"]))
                 bad += bool(wrong)
-                print(f"{precision:9} {ranks:5} {strategy:8} {offload:7} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
+                print(f"{precision:9} {ranks:5} {strategy:8} {special:9} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
                       f"{r['unequal']:7} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
                       f"{'  OVER ITS BOUND' if wrong else ''}", flush=True)
     print(f"{bad} rows over their bounds; folders in {base}")

@@ -19,24 +19,24 @@ using test::train;
 using test::TrainingCase;
 using test::trainStep;
 
-/// AdamW is the grid's; it does not see a gradient that is wrong by a factor, SGD does.
-class Ranks : public testing::TestWithParam<std::tuple<Precision, double>>
+/// AdamW does not see a gradient that is wrong by a factor, SGD does.
+class Ranks : public testing::TestWithParam<std::tuple<OptimizerKind, Precision, double>>
 {
 };
 
-TEST_P(Ranks, trainBySgdAsOneRankDoes)
+TEST_P(Ranks, trainAsOneRankDoes)
 {
     at::set_num_threads(1);
     TrainingCase test;
     auto &configuration = test.configuration;
-    std::tie(configuration.precision.compute, configuration.optimizer.clipNorm) = GetParam();
-    configuration.optimizer.kind = OptimizerKind::Sgd;
+    std::tie(configuration.optimizer.kind, configuration.precision.compute, configuration.optimizer.clipNorm) =
+        GetParam();
     const Curve reference = train(test);
     EXPECT_LT(reference.firstBatchAfter, reference.losses.front()) << "nothing was learned";
     const bool clipsAsMeant =
         configuration.optimizer.clipNorm == 0 || reference.norms.front() > configuration.optimizer.clipNorm;
     EXPECT_TRUE(clipsAsMeant) << "clipping was to be active";
-    for (const auto &[worldSize, accumulation] : {std::pair{2, 3}, {4, 1}}) {
+    for (const auto &[worldSize, accumulation] : {std::pair{2, 1}, {2, 3}, {4, 1}, {4, 3}}) {
         for (const Strategy strategy : {Strategy::Full, Strategy::GradOp, Strategy::None}) {
             SCOPED_TRACE(fmt::format("{} ranks, {}, {} micro-batches", worldSize, toText(strategy), accumulation));
             test.worldSize = worldSize;
@@ -47,11 +47,17 @@ TEST_P(Ranks, trainBySgdAsOneRankDoes)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Ranks, testing::Combine(testing::Values(Precision::Fp32, Precision::Bf16), testing::Values(0.0, 0.25)),
-    [](const auto &info) {
-        return std::string(toText(std::get<0>(info.param))) + (std::get<1>(info.param) > 0 ? "Clipped" : "");
-    });
+static std::string nameOf(const std::tuple<OptimizerKind, Precision, double> &parameters)
+{
+    const auto &[kind, precision, clipNorm] = parameters;
+    return fmt::format("{}_{}{}", toText(kind), toText(precision), clipNorm > 0 ? "_clipped" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Ranks,
+                         testing::Combine(testing::Values(OptimizerKind::AdamW, OptimizerKind::Sgd),
+                                          testing::Values(Precision::Fp32, Precision::Bf16),
+                                          testing::Values(0.0, 0.25)),
+                         [](const auto &info) { return nameOf(info.param); });
 
 TEST(Ranks, threeRanksAndTiedWeights)
 {
