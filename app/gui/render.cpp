@@ -11,7 +11,9 @@
 #include "ui/monitor/run_commands.h"
 
 #include <QApplication>
+#include <QDir>
 #include <QElapsedTimer>
+#include <QFileInfo>
 #include <QPixmap>
 #include <QThread>
 #include <algorithm>
@@ -77,6 +79,14 @@ int renderPage(const Arguments &arguments)
     if (!target)
         return complain(kWrongInput, QString::fromStdString(target.error().text));
 
+    const QString out = QString::fromStdString(arguments.out);
+    const QFileInfo outFile(out);
+    if (!outFile.dir().exists())
+        return complain(
+            kWrongInput,
+            QStringLiteral("There is no folder %1 to write %2 in. Make it, or give another file with --out.")
+                .arg(outFile.absolutePath(), outFile.fileName()));
+
     QWidget frame;
     ui::RecordingReader reader;
     ui::Selection selection;
@@ -91,6 +101,11 @@ int renderPage(const Arguments &arguments)
     page->setAutoFillBackground(true);
     page->resize(arguments.width, arguments.height);
     page->show();
+    QString unopened;
+    QObject::connect(&reader, &ui::RecordingReader::failed, [&reader, &unopened](const QString &message) {
+        if (!reader.isOpen())
+            unopened = message;
+    });
     reader.open(target->path);
     if (target->run)
         commands.setRun(target->path, target->run->status);
@@ -111,11 +126,13 @@ int renderPage(const Arguments &arguments)
     const QPixmap picture = page->grab();
     const QString cause = page->noticeText();
     delete page;
+    // Some pages have something to show of a run without its recording; whoever asked for a picture has to hear of it.
+    if (!unopened.isEmpty())
+        return complain(kWrongInput, unopened);
     if (!settled)
         return complain(kFailed, QStringLiteral("The page was still loading after %1 s.").arg(kPatienceMs / 1000));
     if (face == ui::Page::Face::Error)
         return complain(kFailed, cause);
-    const QString out = QString::fromStdString(arguments.out);
     if (!picture.save(out, "PNG"))
         return complain(kFailed, QStringLiteral("%1 can't be written.").arg(out));
     return kDone;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 
 namespace shardscope {
@@ -118,9 +119,30 @@ TEST_F(Render, RefusesWhatIsWrong)
     EXPECT_EQ(noRun.exitCode, 2);
     EXPECT_NE(noRun.output.find("no run"), std::string::npos);
     const Outcome noFolder = shardscopeWith(run + " --render live --out " + quoted("none/x.png"));
-    EXPECT_EQ(noFolder.exitCode, 1);
-    EXPECT_NE(noFolder.output.find("can't be written"), std::string::npos);
+    EXPECT_EQ(noFolder.exitCode, 2);
+    EXPECT_NE(noFolder.output.find("There is no folder"), std::string::npos) << noFolder.output;
+    EXPECT_NE(noFolder.output.find("--out"), std::string::npos) << noFolder.output;
+    std::filesystem::create_directory(m_folder.path() / "folder.png");
+    const Outcome noFile = shardscopeWith(run + " --render live --out " + quoted("folder.png"));
+    EXPECT_EQ(noFile.exitCode, 1);
+    EXPECT_NE(noFile.output.find("can't be written"), std::string::npos) << noFile.output;
     EXPECT_EQ(shardscopeWith("--help").exitCode, 0);
+}
+
+TEST_F(Render, RefusesARecordingOfANewerVersion)
+{
+    const run::RunFolder folder(m_folder.path() / "a run");
+    sqlite3 *database = nullptr;
+    ASSERT_EQ(::sqlite3_open_v2(folder.supervisorDatabase(1).c_str(), &database, SQLITE_OPEN_READWRITE, nullptr),
+              SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(database, "PRAGMA user_version = 987", nullptr, nullptr, nullptr), SQLITE_OK);
+    ::sqlite3_close(database);
+    for (const char *page : {"live", "timeline", "memory"}) {
+        const Outcome outcome = shardscopeWith(quoted("a run") + " --render " + page + " --out " + quoted("x.png"));
+        EXPECT_EQ(outcome.exitCode, 2) << page << ": " << outcome.output;
+        EXPECT_NE(outcome.output.find("version 987"), std::string::npos) << page << ": " << outcome.output;
+        EXPECT_FALSE(std::filesystem::exists(m_folder.path() / "x.png")) << page;
+    }
 }
 
 } // namespace shardscope
