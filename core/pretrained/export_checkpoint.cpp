@@ -2,10 +2,9 @@
 #include "core/pretrained/export_checkpoint.h"
 
 #include "core/base/file.h"
+#include "core/base/parent_folders.h"
 #include "core/pretrained/adapter_export.h"
 #include "core/pretrained/model_export.h"
-
-#include <vector>
 
 namespace shardscope::pretrained {
 
@@ -39,25 +38,6 @@ Result<> checkExportTarget(const std::filesystem::path &target)
     return {};
 }
 
-/// The folders above the target that are not there yet, the uppermost last.
-static std::vector<std::filesystem::path> lackingAbove(const std::filesystem::path &target)
-{
-    std::vector<std::filesystem::path> lacking;
-    std::error_code error;
-    for (auto above = target.parent_path(); above.has_relative_path() && !std::filesystem::exists(above, error);
-         above = above.parent_path())
-        lacking.push_back(above);
-    return lacking;
-}
-
-/// Only what is empty: somebody else may have put something there meanwhile.
-static void removeEmpty(const std::vector<std::filesystem::path> &folders)
-{
-    std::error_code ignored;
-    for (const auto &folder : folders)
-        std::filesystem::remove(folder, ignored);
-}
-
 Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::filesystem::path &target,
                           const ExportOptions &options)
 {
@@ -70,20 +50,17 @@ Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::fi
     if (!model)
         return tl::unexpected(model.error());
     const std::filesystem::path partial = partialPathOf(target);
-    const auto made = lackingAbove(target);
-    std::error_code error, ignored;
-    std::filesystem::create_directories(target.parent_path(), error);
-    if (error) {
-        removeEmpty(made);
-        return fail("Can't make {}: {}.", target.parent_path().string(), error.message());
-    }
+    auto parents = ParentFolders::makeAbove(target);
+    if (!parents)
+        return tl::unexpected(parents.error());
+    std::error_code ignored;
     std::filesystem::remove_all(partial, ignored); // of an export that was killed
     const auto write = options.format == ExportFormat::Adapter ? exportAdapter : exportModel;
     auto result = write(*weights, *model, partial, options).and_then([&] { return giveName(partial, target); });
-    if (!result) {
+    if (result)
+        parents->keep();
+    else
         std::filesystem::remove_all(partial, ignored);
-        removeEmpty(made);
-    }
     return result;
 }
 

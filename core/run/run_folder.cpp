@@ -2,6 +2,7 @@
 #include "core/run/run_folder.h"
 
 #include "core/base/file.h"
+#include "core/base/parent_folders.h"
 #include "core/base/text.h"
 #include "core/run/run_pointer.h"
 
@@ -121,14 +122,14 @@ Result<RunFolder> createRunFolder(const fs::path &root)
         return tl::unexpected(whole.error());
     std::error_code error;
     const RunFolder folder(*whole);
-    fs::create_directories(folder.root().parent_path(), error);
-    if (error)
-        return fail("Can't make the folder {}: {}. Give another one with --out.", folder.root().parent_path().string(),
-                    error.message());
+    auto parents = ParentFolders::makeAbove(folder.root());
+    if (!parents)
+        return fail("{} Give another one with --out.", parents.error().text);
     const bool made = fs::create_directory(folder.root(), error);
     if (error)
         return fail("Can't make the run folder {}: {}. Give another one with --out.", folder.root().string(),
                     error.message());
+    parents->keep();
     if (made)
         return folder;
     if (folder.looksLikeRun())
@@ -150,14 +151,17 @@ Result<RunFolder> createNamedRun(const fs::path &runs, std::string_view name)
     const auto parent = absolutePath(runs);
     if (!parent)
         return tl::unexpected(parent.error());
+    auto parents = ParentFolders::makeAbove(*parent / base);
+    if (!parents)
+        return fail("The runs directory {} can't be had. {} Give a folder with --out.", runs.string(),
+                    parents.error().text);
     std::error_code error;
-    fs::create_directories(*parent, error);
-    if (error)
-        return fail("Can't make the runs directory {}: {}. Give a folder with --out.", runs.string(), error.message());
     for (int copy = 1; copy < 10'000; ++copy) {
         const fs::path root = *parent / (copy == 1 ? base : fmt::format("{}-{}", base, copy));
-        if (fs::create_directory(root, error))
+        if (fs::create_directory(root, error)) {
+            parents->keep();
             return RunFolder(root);
+        }
         if (error)
             return fail("Can't make the run folder {}: {}. Give another one with --out.", root.string(),
                         error.message());

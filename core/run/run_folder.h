@@ -55,7 +55,7 @@ private:
     std::filesystem::path m_root;
 };
 
-/// Makes the folder (and its parents). Refuses one that exists, unless it is an empty folder; says what to do.
+/// Makes the folder and its parents, or nothing at all. Refuses one that exists, unless it is empty; says what to do.
 Result<RunFolder> createRunFolder(const std::filesystem::path &root);
 /// Makes <runs>/<name>, or <runs>/<name>-2, … if others were faster. Odd characters in the name are kept but for '/'.
 Result<RunFolder> createNamedRun(const std::filesystem::path &runs, std::string_view name);

@@ -78,6 +78,21 @@ TEST(CreateRunFolder, saysWhyItCannotBeWritten)
     EXPECT_THAT(made.error().text, HasSubstr("--out"));
 }
 
+TEST(CreateRunFolder, leavesNoParentBehindWhereItFails)
+{
+    const TemporaryFolder temporary;
+    const std::string tooLong(300, 'z');
+    fs::create_directory(temporary.path() / "mine");
+    for (const fs::path root : {"a/b/" + tooLong, "a/" + tooLong + "/b", "mine/a/" + tooLong}) {
+        const auto made = createRunFolder(temporary.path() / root);
+        ASSERT_FALSE(made) << root;
+        EXPECT_THAT(made.error().text, HasSubstr("--out"));
+    }
+    ASSERT_FALSE(createNamedRun(temporary.path() / "a/runs", tooLong));
+    EXPECT_EQ(entriesOf(temporary.path()), std::vector{temporary.path() / "mine"});
+    EXPECT_TRUE(fs::is_empty(temporary.path() / "mine"));
+}
+
 TEST(CreateRunFolder, takesPathsOfTwoHundredAndFiftyCharacters)
 {
     const TemporaryFolder temporary;
