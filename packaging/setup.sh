@@ -95,7 +95,8 @@ installPackages() {
 }
 
 # ---- 2: LibTorch and CUDA --------------------------------------------------------------------------------------------
-wantedStamp() { { sha256sum <"$requirements"; "$python" -c 'import sys; print(sys.version_info[:2])'; } | tr '\n' ' '; }
+# The licence line is no part of it: it changes nothing that is installed.
+wantedStamp() { { grep -v '^# SPDX-' "$requirements" | sha256sum; "$python" -c 'import sys; print(sys.version_info[:2])'; } | tr '\n' ' '; }
 
 checkSpace() {
   local freeGiB

@@ -11,7 +11,8 @@ readonly deps target=$deps/test-wheels requirements=$PWD/packaging/requirements_
 say() { printf '      %s\n' "$*"; }
 [[ -x $python ]] || { say "There is no LibTorch in $deps; start packaging/setup.sh first."; exit 1; }
 
-stamp() { { sha256sum <"$requirements"; "$python" -c 'import sys; print(sys.version_info[:2])'; } | tr '\n' ' '; }
+# As setup.sh's.
+stamp() { { grep -v '^# SPDX-' "$requirements" | sha256sum; "$python" -c 'import sys; print(sys.version_info[:2])'; } | tr '\n' ' '; }
 if [[ -e $target/.stamp && $(<"$target/.stamp") == "$(stamp)" ]]; then say "Test wheels: all there."; exit 0; fi
 
 if [[ ! -w $deps ]]; then say "$deps can't be written to, so the test wheels stay out: comparisons with transformers are skipped."; exit 0; fi

@@ -66,6 +66,10 @@ class CheckSources(unittest.TestCase):
         self.assertIn("must say SPDX-License-Identifier: GPL", self.one("ui/common/a.h", APACHE))
         self.assertIn("must say SPDX", self.one("core/base/a.h", "\n" + APACHE))
         self.assertIn("must say SPDX", self.one("core/base/CMakeLists.txt", "x()\n"))
+        for name in ("packaging/a.toml", "packaging/a.txt", "profiler/store/a.cpp.in", ".clang-tidy"):
+            self.assertIn("must say SPDX-License-Identifier: Apache-2.0", self.one(name, "x = 1\n"))
+        self.assertIn("must say SPDX-License-Identifier: GPL", self.one("resources/icons.txt", "configure\n"))
+        self.none("tests/analysis/golden/a.txt", "what it printed\n")
         self.none("packaging/a.sh", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n")
 
 
