@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/bin_file.h"
 
+#include "core/data/unreadable.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -41,7 +43,7 @@ Result<std::optional<BinHeader>> headerOf(const fs::path &path, int64_t sizeByte
     std::array<std::byte, BinHeader::kBytes> bytes{};
     std::ifstream in(path, std::ios::binary);
     if (!in.read(reinterpret_cast<char *>(bytes.data()), bytes.size()))
-        return fail("Can't read {}: {}.", path.string(), std::strerror(errno));
+        return unreadable(path, errno);
     return decodeBinHeader(bytes);
 }
 
@@ -104,9 +106,9 @@ Result<BinFile> openBinFile(const fs::path &path, int64_t tokenBytes, int64_t vo
     std::error_code error;
     const auto sizeBytes = static_cast<int64_t>(fs::file_size(path, error));
     if (error)
-        return fail("Can't read {}: {}.", path.string(), error.message());
+        return unreadable(path, error);
     if (sizeBytes == 0)
-        return fail("{} is empty.", path.string());
+        return fail("{} is empty. Write its tokens anew, or name other data with --data.", path.string());
     const auto header = headerOf(path, sizeBytes);
     if (!header)
         return tl::unexpected(header.error());
@@ -117,15 +119,15 @@ Result<BinFile> openBinFile(const fs::path &path, int64_t tokenBytes, int64_t vo
     const int64_t headerBytes = *header ? BinHeader::kBytes : 0;
     if (*header && sizeBytes != headerBytes + (*header)->tokens * bytesOfToken)
         return fail("{} is cut off or was written over: its header speaks of {} tokens of {} bytes, and {} bytes "
-                    "follow it.",
+                    "follow it. Write it anew.",
                     path.string(), (*header)->tokens, bytesOfToken, sizeBytes - headerBytes);
     if (sizeBytes % bytesOfToken != 0)
         return fail("{} has {} bytes, and tokens of {} bytes each were expected (uint{}): the file is cut off or is "
                     "something else.{}",
                     path.string(), sizeBytes, bytesOfToken, 8 * bytesOfToken,
                     *width == TokenWidth::Uint32 && sizeBytes % 2 == 0
-                        ? " If its tokens are uint16, set data.token_bytes = 2."
-                        : "");
+                        ? " If its tokens are uint16, set data.token_bytes = 2, else write it anew."
+                        : " Write it anew, or name other data with --data.");
     return BinFile{{path, sizeBytes, headerBytes}, *width, *header};
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/file.h"
 #include "core/data/bin_file.h"
+#include "core/data/unreadable.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +27,7 @@ Result<FileKind> kindOf(const fs::path &path)
     if (in)
         in.read(start.data(), start.size());
     if (!in && !in.eof())
-        return fail("Can't read {}: {}.", path.string(), std::strerror(errno));
+        return unreadable(path, errno);
     const auto size = static_cast<size_t>(in.gcount());
     if (size == 0)
         return FileKind::Empty;
@@ -38,7 +39,7 @@ Result<int64_t> sizeOf(const fs::path &path)
     std::error_code error;
     const auto size = fs::file_size(path, error);
     if (error)
-        return fail("Can't read {}: {}.", path.string(), error.message());
+        return unreadable(path, error);
     return static_cast<int64_t>(size);
 }
 
@@ -61,7 +62,7 @@ Result<SourceFiles> textFile(const fs::path &path)
     if (!kind)
         return tl::unexpected(kind.error());
     if (*kind == FileKind::Empty)
-        return fail("{} is empty.", path.string());
+        return fail("{} is empty. Put text into it, or name other data with --data.", path.string());
     if (*kind == FileKind::Binary)
         return fail("{} is not text: it holds NUL bytes. Give text in UTF-8, or tokens in a file that ends in .bin.",
                     path.string());
@@ -95,7 +96,7 @@ Result<std::vector<fs::path>> filesBelow(const fs::path &folder)
             files.push_back(entry->path());
     }
     if (error)
-        return fail("Can't read folder {}: {}.", folder.string(), error.message());
+        return unreadable(folder, error);
     std::ranges::sort(files, {}, [](const fs::path &path) -> const std::string & { return path.native(); });
     return files;
 }
@@ -133,7 +134,8 @@ Result<SourceFiles> textFolder(const fs::path &folder)
     if (sources.files.empty())
         return fail("{} holds no text files{}.{}", folder.string(),
                     leftOut.empty() ? "" : fmt::format(", only {}", fmt::join(leftOut, " and ")),
-                    hasBin ? " To train on tokens, name one .bin file." : "");
+                    hasBin ? " To train on tokens, name one .bin file with --data."
+                           : " Put text into it, or name other data with --data.");
     if (!leftOut.empty())
         sources.remarks = fmt::format("; left out: {}", fmt::join(leftOut, ", "));
     sources.name =
@@ -188,11 +190,13 @@ Result<SourceFiles> sourcesOf(const fs::path &path, int64_t tokenBytes, int64_t 
         return fail("There is no {}. Give a text file, a folder of text files or a .bin file of tokens.",
                     path.string());
     if (error)
-        return fail("Can't read {}: {}.", path.string(), error.message());
+        return unreadable(path, error);
     if (fs::is_directory(status))
         return textFolder(path);
     if (!fs::is_regular_file(status))
-        return fail("{} is neither a file nor a folder.", path.string());
+        return fail("{} is neither a file nor a folder. Name a text file, a folder of text files or a .bin file of "
+                    "tokens with --data.",
+                    path.string());
     return path.extension() == ".bin" ? tokenFile(path, tokenBytes, vocabulary) : textFile(path);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/token_store.h"
 
+#include "core/data/unreadable.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
@@ -36,17 +38,12 @@ private:
     int m_fd;
 };
 
-tl::unexpected<Error> cannotRead(const TokenFile &file, int error)
-{
-    return fail("Can't read {}: {}.", file.path.string(), std::strerror(error));
-}
-
 Result<std::shared_ptr<const void>> mapFile(const TokenFile &file, int fd)
 {
     const auto sizeBytes = static_cast<size_t>(file.sizeBytes);
     void *memory = ::mmap(nullptr, sizeBytes, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
-        return cannotRead(file, errno);
+        return unreadable(file.path, errno);
     return std::shared_ptr<const void>(memory, [sizeBytes](void *mapped) { ::munmap(mapped, sizeBytes); });
 }
 
@@ -57,7 +54,7 @@ Result<> copyFile(const TokenFile &file, int fd, std::byte *to)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return cannotRead(file, got < 0 ? errno : EIO);
+            return unreadable(file.path, got < 0 ? errno : EIO);
         done += got;
     }
     return {};
@@ -90,7 +87,7 @@ Result<TokenStore> TokenStore::open(const std::vector<TokenFile> &files, TokenWi
         {
         };
         if (handle.fd() < 0 || ::fstat(handle.fd(), &status) != 0)
-            return cannotRead(file, errno);
+            return unreadable(file.path, errno);
         if (status.st_size != file.sizeBytes)
             return fail("{} changed while it was being read. Give a copy that nothing writes to.", file.path.string());
         const std::byte *start = nextCopy;

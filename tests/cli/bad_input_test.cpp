@@ -98,8 +98,10 @@ TEST_F(BadInput, configurationFiles)
 
 TEST_F(BadInput, dataThatCannotBeTrainedOn)
 {
-    refused({"--data", "/nowhere/text"}, HasSubstr("/nowhere/text"));
-    refused({"--data", file("empty.txt", "")}, HasSubstr("empty.txt"));
+    const auto otherData = HasSubstr("with --data");
+    refused({"--data", "/nowhere/text"}, AllOf(HasSubstr("/nowhere/text"), HasSubstr("Give a text file")));
+    refused({"--data", file("empty.txt", "")}, AllOf(HasSubstr("empty.txt is empty"), otherData));
+    refused({"--data", file("empty.bin", "")}, AllOf(HasSubstr("empty.bin is empty"), otherData));
     refused({"--data", file("short.txt", "too short")}, HasSubstr("short.txt"));
     // 60000 is no token of a model of 32,000.
     std::string tokens(2000, '\0');
@@ -107,10 +109,24 @@ TEST_F(BadInput, dataThatCannotBeTrainedOn)
     tokens[1001] = '\xea';
     refused({"--data", file("tokens.bin", tokens)},
             AllOf(HasSubstr("tokens.bin"), HasSubstr("60000"), HasSubstr("500")));
+    refused({"--data", file("odd.bin", "odd")}, AllOf(HasSubstr("odd.bin"), HasSubstr("Write it anew")));
+    const fs::path folder = cli.folder() / "no text";
+    fs::create_directory(folder);
+    refused({"--data", folder.string()}, AllOf(HasSubstr("no text holds no text files"), otherData));
+    refused({"--data", "/dev/null"}, AllOf(HasSubstr("/dev/null is neither"), otherData));
+}
+
+TEST_F(BadInput, dataThatCannotBeRead)
+{
+    // Not even root can read a link that leads to itself.
+    const fs::path circle = cli.folder() / "circle.txt";
+    fs::create_symlink(circle, circle);
+    refused({"--data", circle.string()},
+            AllOf(HasSubstr("Can't read"), HasSubstr("circle.txt"), HasSubstr("Name other data with --data")));
     if (::geteuid() != 0) {
         const std::string closed = file("closed.txt", std::string(5000, 'x'));
         ::chmod(closed.c_str(), 0);
-        refused({"--data", closed}, HasSubstr("closed.txt"));
+        refused({"--data", closed}, AllOf(HasSubstr("closed.txt"), HasSubstr("chmod"), HasSubstr("--data")));
     }
 }
 
@@ -125,6 +141,9 @@ TEST_F(BadInput, whatTheMachineOrTheModelCannotDo)
 TEST_F(BadInput, runFoldersThatExistOrCannotBeMade)
 {
     refused({"--data", data(), "--preset", "tiny", "--out", "/proc/run"}, HasSubstr("/proc/run"));
+    const std::string tooLong = (cli.folder() / "p/q" / std::string(300, 'z')).string();
+    refused({"--data", data(), "--preset", "tiny", "--out", tooLong}, HasSubstr("--out"));
+    EXPECT_FALSE(fs::exists(cli.folder() / "p")) << "a parent stays";
     cli.ranksDo("", 2);
     const std::string out = (cli.folder() / "a run").string();
     ASSERT_EQ(cli.run(cli.runArguments("x", {"--out", out})).exitCode, 0);
