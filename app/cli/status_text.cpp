@@ -3,6 +3,7 @@
 
 #include "app/cli/output.h"
 #include "core/base/text.h"
+#include "core/files/checkpoint_folder.h"
 
 #include <algorithm>
 #include <array>
@@ -108,9 +109,11 @@ std::string describe(const run::RunSummary &summary)
         text += fmt::format("\n  recording   {}", status.recordingProblem);
     if (status.failure)
         text += "\n" + failureText(summary.folder, status);
-    if (status.state == RunState::Lost)
+    if (status.state == RunState::Lost && files::CheckpointFolder(summary.folder.checkpointsFolder()).newest())
         text += fmt::format("\n  Its supervisor is gone. Go on with: shardscope-cli run --resume \"{}\"",
                             summary.folder.root().string());
+    else if (status.state == RunState::Lost)
+        text += "\n  Its supervisor is gone, without a checkpoint to go on from. Start the run anew.";
     return text;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which checkpoint a run goes on from, and two that want to go on with the same run.
+#include "app/cli/status_text.h"
 #include "core/base/file.h"
 #include "core/run/run_lock.h"
 #include "tests/cli/fake_rank_command_line.h"
@@ -39,6 +40,17 @@ protected:
     }
     test::FakeRankCommandLine cli;
 };
+
+TEST_F(Resume, isAdvisedOfALostRunOnlyWhereThereIsACheckpoint)
+{
+    leaveARun();
+    run::RunSummary lost{cli.runFolder("a"), {}, {}, {}};
+    lost.status.state = RunState::Lost;
+    EXPECT_THAT(shardscope::cli::describe(lost), HasSubstr("Go on with: shardscope-cli run --resume"));
+    fs::remove_all(lost.folder.checkpointsFolder());
+    EXPECT_THAT(shardscope::cli::describe(lost),
+                AllOf(HasSubstr("without a checkpoint"), testing::Not(HasSubstr("--resume"))));
+}
 
 TEST_F(Resume, whoComesSecondLeavesTheOthersAttemptAlone)
 {
