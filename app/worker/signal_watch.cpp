@@ -59,6 +59,10 @@ void SignalWatch::watch()
         if (::read(m_signalFd, &info, sizeof info) != sizeof info)
             continue;
         const bool keyboard = info.ssi_signo == SIGINT;
+        if (!m_joined) {
+            std::fprintf(stderr, "%s before the run began: ending now.\n", keyboard ? "Interrupted" : "SIGTERM");
+            ::_exit(keyboard ? kInterruptedExitCode : kTerminatedExitCode);
+        }
         if (keyboard && m_interrupted) {
             std::fputs("Interrupted twice: ending now, without a checkpoint.\n", stderr);
             ::_exit(kInterruptedExitCode);

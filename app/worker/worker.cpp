@@ -30,7 +30,7 @@ class RankRun
 {
 public:
     RankRun(const Arguments &arguments, const RankEnvironment &environment, control::RankChannel &channel,
-            const SignalWatch *signals)
+            SignalWatch *signals)
         : m_arguments(arguments)
         , m_environment(environment)
         , m_channel(channel)
@@ -54,7 +54,7 @@ private:
     const Arguments &m_arguments;
     const RankEnvironment &m_environment;
     control::RankChannel &m_channel;
-    const SignalWatch *m_signals;
+    SignalWatch *m_signals;
 
     Setup m_setup;
     c10::intrusive_ptr<c10d::Store> m_store;
@@ -90,6 +90,8 @@ Result<> RankRun::findPlace()
     if (!store)
         return tl::unexpected(store.error());
     m_store = std::move(*store);
+    if (m_signals)
+        m_signals->ranksHaveJoined();
     m_exchange.emplace(m_store, m_environment.rank, m_environment.worldSize);
     if (m_environment.supervised) {
         auto place = supervisedPlace(m_arguments, m_environment);
@@ -329,7 +331,7 @@ control::FailureMessage failureMessage(const Failure &failure)
 }
 
 tl::expected<int, Failure> runRank(const Arguments &arguments, const RankEnvironment &environment,
-                                   control::RankChannel &channel, const SignalWatch *signals)
+                                   control::RankChannel &channel, SignalWatch *signals)
 {
     auto run = std::make_unique<RankRun>(arguments, environment, channel, signals);
     auto outcome = run->run();

@@ -29,6 +29,6 @@ control::FailureMessage failureMessage(const Failure &failure);
 /// then. Returns the exit code. A failure is told to the supervisor at once; after it the process must end without
 /// static destructors: threads may still wait for a rank that is gone.
 tl::expected<int, Failure> runRank(const Arguments &arguments, const RankEnvironment &environment,
-                                   control::RankChannel &channel, const SignalWatch *signals);
+                                   control::RankChannel &channel, SignalWatch *signals);
 
 } // namespace shardscope::worker

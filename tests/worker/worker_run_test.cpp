@@ -107,6 +107,18 @@ TEST_F(WorkerRun, InterruptedFromTheKeyboardEndsWith130)
     EXPECT_TRUE(files::CheckpointFolder(m_run / "checkpoints").newest());
 }
 
+TEST_F(WorkerRun, SignalsEndARankThatWaitsForOthersAtOnce)
+{
+    for (const auto &[signal, exitCode] : {std::pair(SIGTERM, 143), std::pair(SIGINT, 130)}) {
+        Program lonely(command(), environment(0, 2, freePort()), log());
+        ASSERT_TRUE(lonely.waitForOutput("text.txt")) << lonely.output(); // its data are read; nobody else comes
+        lonely.signal(signal);
+        EXPECT_EQ(lonely.wait(), exitCode) << lonely.output();
+        EXPECT_THAT(lonely.output(), HasSubstr("before the run began"));
+        EXPECT_FALSE(std::filesystem::exists(m_run));
+    }
+}
+
 TEST_F(WorkerRun, ARankThatDiesEndsTheOtherWithAReason)
 {
     const int port = freePort();
