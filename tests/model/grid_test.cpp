@@ -250,7 +250,8 @@ TEST(WholeGrid, trainsAsOneRankDoes)
         sum += rows;
     }
     fmt::print("{} combinations trained. Not there: {}\n", sum,
-               "hybrid and resharding to 2 at 1 to 3 ranks, where they are another strategy or impossible");
+               "hybrid and resharding to 2 at 1 to 3 ranks, where they are another strategy or impossible; offload "
+               "cpu, which a CPU device refuses (GridCuda has it)");
 }
 
 } // namespace shardscope

@@ -20,12 +20,14 @@
 #include <QClipboard>
 #include <QFontMetrics>
 #include <QHelpEvent>
+#include <QLabel>
 #include <QScrollArea>
 #include <QSignalSpy>
 #include <QTest>
 #include <QToolButton>
 #include <QToolTip>
 #include <cmath>
+#include <numeric>
 
 using namespace shardscope;
 using namespace shardscope::ui;
@@ -272,6 +274,26 @@ private Q_SLOTS:
             QVERIFY(!std::isnan(data->at(1)->value)); // one layer lacks a value: the others stay
             QVERIFY(std::isnan(data->at(2)->value));
         }
+    }
+
+    void aThinnedChartSaysSoWithoutNeedingRoom()
+    {
+        Chart chart(QStringLiteral("Memory by category, rank 0, on the host"), QStringLiteral("Time"),
+                    ChartUnit::Seconds);
+        chart.setSeries(
+            {{.name = QStringLiteral("a"), .color = [](const Colors &c) { return c.series(0); }, .stacked = true}});
+        std::vector<double> x(5000);
+        std::iota(x.begin(), x.end(), 0.0);
+        chart.setData(x, {std::vector<double>(x.size(), 1)});
+        const int least = chart.minimumSizeHint().width();
+        chart.resize(600, 300);
+        chart.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
+        chart.plot()->replot();
+        const auto labels = chart.findChildren<QLabel *>();
+        QVERIFY(std::ranges::any_of(
+            labels, [](const QLabel *label) { return label->text().contains(QStringLiteral("highest of each few")); }));
+        QVERIFY2(chart.minimumSizeHint().width() <= least + 50, "a page that it stands on could not get narrower");
     }
 
     void markersNamesNeverTouch()

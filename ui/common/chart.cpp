@@ -9,6 +9,7 @@
 #include "ui/common/colors.h"
 
 #include "ui/common/custom_plot.h"
+#include "ui/common/elided_label.h"
 #include <QApplication>
 #include <QClipboard>
 #include <QEvent>
@@ -27,7 +28,8 @@ Chart::Chart(const QString &title, const QString &xTitle, ChartUnit xUnit, QWidg
     , m_title(title)
     , m_xTitle(xTitle)
     , m_xUnit(xUnit)
-    , m_heading(new QLabel(title, this))
+    , m_heading(new ElidedLabel(title, this))
+    , m_thinned(new ElidedLabel(this))
     , m_legend(new ChartLegend(this))
     , m_plot(new QCustomPlot(this))
     , m_input(new ChartInput(m_plot))
@@ -62,7 +64,9 @@ void Chart::buildLayout()
 
     auto *header = new QHBoxLayout;
     header->setSpacing(8);
-    header->addWidget(m_heading, 1);
+    m_thinned->setForegroundRole(QPalette::PlaceholderText);
+    header->addWidget(m_heading);
+    header->addWidget(m_thinned, 1); // gives way first
     header->addWidget(menuButton);
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 4, 8, 4);

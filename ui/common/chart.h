@@ -22,6 +22,7 @@ namespace shardscope::ui {
 class ChartInput;
 class ChartLegend;
 class ChartMarkers;
+class ElidedLabel;
 struct Colors;
 
 /// How a chart's axis counts and how its values read in tick labels, hover readout and table.
@@ -128,7 +129,8 @@ private:
     ChartUnit m_y2Unit = ChartUnit::Number;
     QString m_sql;
 
-    QLabel *m_heading;
+    ElidedLabel *m_heading;
+    ElidedLabel *m_thinned; ///< says so where points are drawn for several
     ChartLegend *m_legend;
     QCustomPlot *m_plot;
     ChartInput *m_input;

@@ -7,6 +7,7 @@
 #include "ui/common/chart_markers.h"
 #include "ui/common/colors.h"
 #include "ui/common/custom_plot.h"
+#include "ui/common/elided_label.h"
 
 #include <QLabel>
 #include <algorithm>
@@ -156,11 +157,8 @@ void Chart::drawLines(bool roomy)
 
 void Chart::showThinned(bool thinned)
 {
-    const QString title = m_title.toHtmlEscaped();
-    m_heading->setText(thinned ? tr("%1 <span style='font-weight:400; color:%2'>· highest of each few points</span>")
-                                     .arg(title, Colors::of(palette()).muted.name())
-                               : title);
-    m_heading->setToolTip(
+    m_thinned->setText(thinned ? tr("· highest of each few points") : QString());
+    m_thinned->setToolTip(
         thinned
             ? tr("There are more points than pixels: of each few the highest is drawn, all of its parts as they were "
                  "at that moment. Zoom in to see each; the readout, the table and copies have all.")
