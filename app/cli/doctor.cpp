@@ -3,6 +3,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/exit_code.h"
+#include "app/cli/offload_drive.h"
 #include "app/cli/prepared_run.h"
 #include "core/base/text.h"
 #include "core/config/machine_facts.h"
@@ -18,7 +19,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,15 +108,6 @@ static void examineWorker(std::vector<Finding> &findings)
                             "Its libraries are missing or of another version: run packaging/setup.sh again."});
 }
 
-/// The nearest folder above that exists, which is where a missing one would be made.
-static fs::path existingParent(fs::path path)
-{
-    std::error_code error;
-    while (!fs::exists(path, error) && path.has_parent_path() && path != path.parent_path())
-        path = path.parent_path();
-    return path;
-}
-
 static void examineFolder(const std::string &subject, const fs::path &folder, std::vector<Finding> &findings)
 {
     constexpr int64_t kLittleBytes = int64_t{5} << 30;
@@ -126,11 +117,7 @@ static void examineFolder(const std::string &subject, const fs::path &folder, st
                             "Change its permissions, or set the XDG variable that names it."});
         return;
     }
-    struct statvfs space
-    {
-    };
-    ::statvfs(parent.c_str(), &space);
-    const auto freeBytes = static_cast<int64_t>(space.f_bavail) * static_cast<int64_t>(space.f_frsize);
+    const int64_t freeBytes = freeDriveBytes(parent).value_or(0);
     const bool little = freeBytes < kLittleBytes;
     findings.push_back({little ? Verdict::Note : Verdict::Good, subject,
                         fmt::format("{}, {} free", folder.string(), formatBytes(freeBytes)),

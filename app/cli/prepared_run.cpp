@@ -3,6 +3,7 @@
 
 #include "app/cli/data_watch.h"
 #include "app/cli/free_memory.h"
+#include "app/cli/offload_drive.h"
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/config/check.h"
@@ -113,7 +114,8 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
     if (resumed)
         config::settleBatches(configuration, before);
     // Paths are of the folder that the user was in; ranks and later attempts may be elsewhere.
-    for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer, &configuration.model.path}) {
+    for (std::string *path : {&configuration.data.path, &configuration.data.tokenizer, &configuration.model.path,
+                              &configuration.offload.path}) {
         if (path->empty() || *path == data::kBytesTokenizer)
             continue;
         const auto whole = absolutePath(*path);
@@ -138,15 +140,19 @@ static Result<std::string> checkData(const RunConfiguration &configuration, cons
 }
 
 /// What may become of a run while it goes on: what could run here, with the units and buckets that it has, in the
-/// memory that there is.
-static launch::Admit admitChangesOf(shapes::ModelPlan plan, shapes::ModelShape shape, config::MachineFacts machine)
+/// memory and on the drive that there is. The drive can't be forced: what it lacks would end the run.
+static launch::Admit admitChangesOf(shapes::ModelPlan plan, shapes::ModelShape shape, config::MachineFacts machine,
+                                    fs::path attemptFolder)
 {
-    return [plan = std::move(plan), shape = std::move(shape),
-            machine = std::move(machine)](const launch::ProposedChange &change) -> Result<RunConfiguration> {
+    return [plan = std::move(plan), shape = std::move(shape), machine = std::move(machine),
+            folder = std::move(attemptFolder)](const launch::ProposedChange &change) -> Result<RunConfiguration> {
         const auto run = config::resolveRun(change.next, machine, shapes::knownModels(change.next.model.path));
         if (!run)
             return tl::unexpected(run.error());
         auto fits = shapes::replanned(plan, run->configuration).map([](const auto &) {});
+        if (fits)
+            fits = checkDriveOfChange(plan, change.peakAllocatedBytes ? &change.accepted : nullptr, run->configuration,
+                                      folder);
         if (fits && !change.force && change.peakAllocatedBytes)
             fits = plan::checkRoom(plan, shape, change.accepted, run->configuration,
                                    roomOf(*run, machine, *change.peakAllocatedBytes));
@@ -190,11 +196,26 @@ static std::string modelName(const RunConfiguration &configuration)
                                             : fs::path(configuration.model.path).filename().string();
 }
 
+static fs::path runsDirectoryOf(const RunConfiguration &configuration)
+{
+    return configuration.run.directory.empty() ? runsDirectory() : fs::path(configuration.run.directory);
+}
+
+/// The run's folder, or the one that it will be made in.
+static fs::path placeOf(const RunOptions &options, const std::optional<run::RunFolder> &resumed,
+                        const RunConfiguration &configuration)
+{
+    if (resumed)
+        return resumed->root();
+    const fs::path asked = options.out.empty() ? runsDirectoryOf(configuration) : fs::path(options.out);
+    return absolutePath(asked).value_or(asked);
+}
+
 static Result<run::RunFolder> makeFolder(const RunOptions &options, const RunConfiguration &configuration)
 {
     if (!options.out.empty())
         return run::createRunFolder(options.out);
-    const fs::path runs = configuration.run.directory.empty() ? runsDirectory() : fs::path(configuration.run.directory);
+    const fs::path runs = runsDirectoryOf(configuration);
     const std::string name =
         configuration.run.name.empty()
             ? run::defaultRunName(modelName(configuration), configuration.parallel.ranks, realtimeNs())
@@ -304,6 +325,9 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
         if (auto checkpoint = checkpointToResume(*resumed, resolved->configuration); !checkpoint)
             return tl::unexpected(checkpoint.error());
     }
+    const fs::path place = placeOf(options, resumed, resolved->configuration);
+    if (auto room = checkDriveOfNewRun(*plan, resolved->configuration, place); !room)
+        return tl::unexpected(room.error());
     const auto advice = checkData(resolved->configuration, resolved->model);
     if (!advice)
         return tl::unexpected(advice.error());
@@ -332,7 +356,8 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
             notes.push_back(one);
     }
     prepared->notes.insert(prepared->notes.begin(), notes.begin(), notes.end());
-    prepared->plan.admit = admitChangesOf(std::move(*plan), model->shape, machine);
+    const fs::path attempt = prepared->plan.folder.attemptFolder(prepared->plan.attempt);
+    prepared->plan.admit = admitChangesOf(std::move(*plan), model->shape, machine, attempt);
     if (auto known = run::leavePointer(runsDirectory(), prepared->plan.folder); !known)
         prepared->notes.push_back(fmt::format("Lists of runs will not show this one: {}", known.error().text));
     return prepared;

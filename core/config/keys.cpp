@@ -380,7 +380,9 @@ static std::vector<Key> offloadKeys()
          .field = FIELD(offload.optimizer)},
         {.path = "offload.path",
          .label = "Offload folder",
-         .help = "Where nvme makes its files, one a rank, which vanish with the run; empty: the attempt's folder.",
+         .help =
+             "Where nvme makes its files, one a rank, which vanish with the run; empty: the attempt's folder. Nothing "
+             "begins, or changes, that its drive has no room for.",
          .field = FIELD(offload.path)},
     };
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/shapes/offload_layout.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +20,7 @@ struct FilePiece
     int64_t bytes = 0;
 };
 
-inline constexpr int64_t kFileBlock = 4096;
+inline constexpr int64_t kFileBlock = shapes::kFileBlockBytes;
 
 /// Reads and writes of one file, many at a time. One caller at a time.
 class FileTransfer

@@ -16,7 +16,7 @@
 
 namespace shardscope::engine {
 
-static constexpr int64_t kMeasuredBytes = int64_t{16} << 20;
+static constexpr int64_t kMeasuredBytes = shapes::kMeasuredFileBytes;
 
 Result<std::unique_ptr<OffloadFile>> OffloadFile::create(const std::filesystem::path &folder, int rank)
 {

@@ -27,7 +27,7 @@ ParameterReader::Read ParameterReader::begin(const StateMemory &source, observe:
 {
     if (!m_transfer)
         m_transfer = m_places.file().transfer();
-    const int64_t bytes = wholeBlocks(source.elements() * source.elementBytes());
+    const int64_t bytes = shapes::wholeFileBlocks(source.elements() * source.elementBytes());
     const auto fits = [&](const auto &buffer) { return buffer->memory.elements() >= bytes; };
     Read read;
     if (const auto found = std::ranges::find_if(m_idle, fits); found != m_idle.end()) {

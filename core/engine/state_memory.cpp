@@ -36,11 +36,6 @@ static T orThrow(Result<T> result)
     return std::move(*result);
 }
 
-int64_t wholeBlocks(int64_t bytes)
-{
-    return (bytes + kFileBlock - 1) / kFileBlock * kFileBlock;
-}
-
 int64_t StateMemory::elements() const
 {
     return m_region ? m_region->elements : m_tensor.numel();
@@ -62,7 +57,8 @@ at::Tensor StateMemory::tensor() const
 
 FilePiece StateMemory::piece(bool write, int64_t first, int64_t count, std::byte *data) const
 {
-    return {write, m_region->offsetBytes + first * elementBytes(), data, wholeBlocks(count * elementBytes())};
+    return {write, m_region->offsetBytes + first * elementBytes(), data,
+            shapes::wholeFileBlocks(count * elementBytes())};
 }
 
 StatePlaces::StatePlaces(at::Device device, int rank, std::string folder, observe::Observer &observer)
@@ -120,7 +116,7 @@ StateMemory StatePlaces::inFile(int64_t elements, at::ScalarType type, observe::
         const std::string folder = m_folder.empty() ? std::filesystem::temp_directory_path().string() : m_folder;
         m_file = orThrow(OffloadFile::create(folder, m_rank));
     }
-    const int64_t bytes = wholeBlocks(elements * static_cast<int64_t>(c10::elementSize(type)));
+    const int64_t bytes = shapes::wholeFileBlocks(elements * static_cast<int64_t>(c10::elementSize(type)));
     const int64_t offset = orThrow(m_file->reserve(bytes, what));
     m_observer.memoryHeld({MemoryPlace::Nvme, tag, bytes, bytes});
     StateMemory memory;

@@ -74,7 +74,4 @@ private:
     std::shared_ptr<OffloadFile> m_file;
 };
 
-/// Whole blocks of a file for so many bytes.
-int64_t wholeBlocks(int64_t bytes);
-
 } // namespace shardscope::engine

@@ -59,10 +59,14 @@ Result<std::optional<control::ConfigurationChange>> LiveSettings::set(const conf
     return change;
 }
 
-Result<std::optional<control::ConfigurationChange>> LiveSettings::undo()
+Result<std::optional<control::ConfigurationChange>> LiveSettings::undo(std::optional<int64_t> peakAllocatedBytes)
 {
     if (m_before.empty())
         return fail("Nothing has been set since this attempt started: there is nothing to undo.");
+    if (m_admit) {
+        if (auto can = m_admit({m_before.back(), m_accepted, peakAllocatedBytes, true}); !can)
+            return tl::unexpected(can.error());
+    }
     config::RunConfiguration next = std::move(m_before.back());
     m_before.pop_back();
     return accept(std::move(next), "undo");

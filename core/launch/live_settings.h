@@ -22,7 +22,7 @@ struct ProposedChange
     const config::RunConfiguration &next;
     const config::RunConfiguration &accepted;  ///< what it is made on top of
     std::optional<int64_t> peakAllocatedBytes; ///< measured, of the rank that holds most
-    bool force = false;                        ///< whatever memory it is predicted to take
+    bool force = false;                        ///< whatever memory it is predicted to take; not of a drive
 };
 
 /// Whether a changed configuration can run, and with nothing left to derive; a message where it can't.
@@ -42,8 +42,9 @@ public:
                                                             std::optional<int64_t> peakAllocatedBytes = {});
     /// Whether what set() refuses is refused for the memory alone: with force it would be a change.
     bool isForcible(config::LiveRequest request, std::optional<int64_t> peakAllocatedBytes) const;
-    /// Back to before the last change. An error where there is none.
-    Result<std::optional<control::ConfigurationChange>> undo();
+    /// Back to before the last change, whatever memory that takes. An error where there is none, or where what was
+    /// before can't be any more.
+    Result<std::optional<control::ConfigurationChange>> undo(std::optional<int64_t> peakAllocatedBytes = {});
 
     const config::RunConfiguration &accepted() const { return m_accepted; }
     /// {"configuration": …, "start_rules": …, "undo": {key: {from, to}} or null}

@@ -36,7 +36,8 @@ void Supervisor::configure(qint64 client, const control::Request &request)
     if (m_commands.stopping())
         return refuse("The run is stopping.");
     const bool isUndo = request.kind == RequestKind::Undo;
-    const auto change = isUndo ? m_settings.undo() : m_settings.set(request.live, m_status.peakAllocatedBytes);
+    const auto change = isUndo ? m_settings.undo(m_status.peakAllocatedBytes)
+                               : m_settings.set(request.live, m_status.peakAllocatedBytes);
     if (!change)
         return refuse(change.error().text, !isUndo && m_settings.isForcible(request.live, m_status.peakAllocatedBytes));
     if (!*change)

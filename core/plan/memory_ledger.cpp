@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/memory_ledger.h"
 
-#include "core/plan/gradient_walk.h"
 #include "core/shapes/flat_layout.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ LedgerOptions LedgerOptions::from(const config::RunConfiguration &configuration)
             configuration.optimizer.momentum, configuration.train.accumulation};
 }
 
-static std::vector<LedgerUnit> unitsOf(const shapes::ModelPlan &plan)
+std::vector<LedgerUnit> ledgerUnitsOf(const shapes::ModelPlan &plan)
 {
     std::vector<LedgerUnit> units;
     for (const shapes::UnitPlan &unit : plan.units) {
@@ -46,22 +45,30 @@ static void add(MemoryLedger &ledger, int64_t &onDevice, OffloadPlace place, int
     }
 }
 
-/// Masters, the copies that stay beside them, and moments.
-static void addStates(MemoryLedger &ledger, const LedgerBucket &bucket, const LedgerOptions &options)
+StateBytes stateBytesOf(const LedgerBucket &bucket, const LedgerOptions &options)
 {
     const shapes::BucketSettings &settings = bucket.plan->settings;
     const int64_t compute = shapes::bytesOf(options.compute);
     const int64_t master = bucket.plan->frozen ? compute : 4;
     const bool isOffloaded = settings.offloadParameters != OffloadPlace::None;
     const bool hasCopy = master != compute && (isOffloaded || settings.strategy == Strategy::None);
-    add(ledger, ledger.atRest.parameters, settings.offloadParameters, bucket.held * (master + (hasCopy ? compute : 0)));
+    StateBytes bytes{.master = bucket.held * master, .copy = hasCopy ? bucket.held * compute : 0};
     if (bucket.plan->frozen)
-        return;
+        return bytes;
     const bool isAdam = options.optimizer == OptimizerKind::AdamW;
-    const int64_t moments = isAdam ? 2 : options.momentum != 0 ? 1 : 0;
-    add(ledger, ledger.atRest.optimizer, settings.offloadOptimizer,
-        bucket.held * moments * shapes::bytesOf(options.moments));
-    if (settings.offloadGradients != OffloadPlace::None)
+    bytes.moments = isAdam ? 2 : options.momentum != 0 ? 1 : 0;
+    bytes.moment = bucket.held * shapes::bytesOf(options.moments);
+    return bytes;
+}
+
+/// Masters, the copies that stay beside them, and moments.
+static void addStates(MemoryLedger &ledger, const LedgerBucket &bucket, const LedgerOptions &options)
+{
+    const shapes::BucketSettings &settings = bucket.plan->settings;
+    const StateBytes bytes = stateBytesOf(bucket, options);
+    add(ledger, ledger.atRest.parameters, settings.offloadParameters, bytes.master + bytes.copy);
+    add(ledger, ledger.atRest.optimizer, settings.offloadOptimizer, bytes.moments * bytes.moment);
+    if (!bucket.plan->frozen && settings.offloadGradients != OffloadPlace::None)
         ledger.hostBytes += bucket.held * 4;
 }
 
@@ -167,7 +174,7 @@ static int64_t keptElements(const std::vector<LedgerUnit> &units, const LedgerOp
 
 MemoryLedger ledgerOf(const shapes::ModelPlan &plan, const LedgerOptions &options)
 {
-    const std::vector<LedgerUnit> units = unitsOf(plan);
+    const std::vector<LedgerUnit> units = ledgerUnitsOf(plan);
     MemoryLedger ledger;
     for (const LedgerUnit &unit : units) {
         for (const LedgerBucket &bucket : unit.buckets) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/base/names.h"
+#include "core/plan/gradient_walk.h"
 #include "core/shapes/unit_plan.h"
 
 #include <cstdint>
@@ -27,6 +28,19 @@ struct LedgerOptions
 
     static LedgerOptions from(const config::RunConfiguration &configuration);
 };
+
+/// The plan's buckets with their sizes, units in the order of the forward pass.
+std::vector<LedgerUnit> ledgerUnitsOf(const shapes::ModelPlan &plan);
+
+/// What a rank keeps of a bucket from step to step, wherever it lies.
+struct StateBytes
+{
+    int64_t master = 0;
+    int64_t copy = 0; ///< in the compute dtype, beside the master
+    int64_t moment = 0;
+    int64_t moments = 0; ///< how many of these
+};
+StateBytes stateBytesOf(const LedgerBucket &bucket, const LedgerOptions &options);
 
 /// Bytes on the device.
 struct LedgerBytes

@@ -43,7 +43,8 @@ protected:
     {
         return fs::path(fmt::format("/proc/{}/root", program.pid())) / disk().relative_path();
     }
-    static void fill(const fs::path &file)
+    /// leaveBytes: what is not filled.
+    static void fill(const fs::path &file, int64_t leaveBytes = 0)
     {
         const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         ASSERT_GE(fd, 0);
@@ -52,6 +53,8 @@ protected:
             while (::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size())) {
             }
         }
+        const off_t end = ::lseek(fd, 0, SEEK_END);
+        EXPECT_EQ(::ftruncate(fd, end - leaveBytes), 0);
         ::close(fd);
     }
     /// The last step that a run has told of in lines of JSON.
@@ -106,4 +109,44 @@ TEST_F(OnASmallDisk, trainingGoesOnWhereTheDiskIsFullAndTheUserIsTold)
     const test::Finished finished = program.wait(60s);
     EXPECT_EQ(finished.exitCode, 130) << finished.errors;
     EXPECT_THAT(finished.out, HasSubstr("Checkpoint of step"));
+}
+
+TEST_F(OnASmallDisk, whatHasNoRoomThereIsNotOffloadedAndTheRunGoesOn)
+{
+    const std::vector<std::string> onDisk = {"--set", "offload.path=" + (disk() / "files").string(), "--format",
+                                             "json"};
+    std::vector<std::string> words = arguments("a", {"--steps", "1000000"});
+    words.insert(words.end(), onDisk.begin(), onDisk.end());
+    test::Program program = cli.startThrough(onASmallDisk(), words);
+    ASSERT_TRUE(test::eventually([&] { return lastStep(program) > 1; }, 60s)) << program.outputSoFar();
+    fill(diskOf(program) / "full", 8 << 20);
+    for (const char *key : {"offload.optimizer=nvme", "offload.parameters=nvme"}) {
+        const test::Finished refused = cli.run({"set", "a", key, "--force"});
+        EXPECT_EQ(refused.exitCode, 2) << refused.out;
+        EXPECT_THAT(refused.errors, AllOf(HasSubstr((disk() / "files").string() + " has too little room"),
+                                          HasSubstr("for 2 ranks"), HasSubstr("8.00 MiB are free")));
+    }
+    EXPECT_FALSE(fs::exists(diskOf(program) / "files")) << "what was tried is taken back";
+    const int64_t step = lastStep(program);
+    EXPECT_TRUE(test::eventually([&] { return lastStep(program) > step; }, 60s)) << "the training stands still";
+
+    fs::remove(diskOf(program) / "full");
+    const test::Finished set = cli.run({"set", "a", "offload.optimizer=nvme"});
+    EXPECT_EQ(set.exitCode, 0) << set.errors;
+    program.signal(SIGINT);
+    EXPECT_EQ(program.wait(60s).exitCode, 130);
+}
+
+TEST_F(OnASmallDisk, noRunBeginsThatHasNoRoomThere)
+{
+    const test::Finished refused =
+        cli.startThrough(onASmallDisk(), arguments("a", {"--steps", "1", "--set", "model.preset=350m", "--set",
+                                                         "offload.optimizer=nvme", "--set",
+                                                         "offload.path=" + (disk() / "files").string()}))
+            .wait();
+    EXPECT_EQ(refused.exitCode, 2);
+    EXPECT_THAT(refused.errors,
+                AllOf(HasSubstr((disk() / "files").string()), HasSubstr("are needed for 2 ranks"),
+                      HasSubstr("are free"), HasSubstr("Set offload.path to a folder on another drive")));
+    EXPECT_FALSE(fs::exists(cli.runs() / "a"));
 }

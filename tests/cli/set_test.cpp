@@ -150,3 +150,33 @@ TEST_F(Set, whatIsPredictedNotToFitIsRefusedUnlessForced)
     EXPECT_EQ(cli.run({"stop", "a"}).exitCode, 0);
     EXPECT_THAT(program.wait().errors + program.outputSoFar(), HasSubstr("predicted to need more than"));
 }
+
+TEST_F(Set, aFolderThatCannotHoldFilesIsRefusedBeforeAnythingHappens)
+{
+    const std::string file = (cli.folder() / "no folder").string();
+    std::ofstream(file) << "a file";
+    test::Program program = startEndless({"--set", "offload.path=" + file + "/below"});
+    for (const auto &words : std::vector<std::vector<std::string>>{{"offload.optimizer=nvme"},
+                                                                   {"offload.parameters=nvme", "--force"},
+                                                                   {"--unit", "block.1.*:offload_optimizer=nvme"}})
+        EXPECT_THAT(refusal(words), AllOf(HasSubstr(file + "/below"), HasSubstr("Not a directory"),
+                                          HasSubstr("offload.path="), testing::Not(HasSubstr("--force"))));
+    EXPECT_EQ(cli.run({"set", "a", "optimizer.clip_norm=2"}).exitCode, 0) << "the run goes on";
+    EXPECT_EQ(cli.run({"stop", "a"}).exitCode, 0);
+    program.wait();
+    const test::Finished begun =
+        cli.run(cli.runArguments("b", {"--set", "offload.optimizer=nvme", "--set", "offload.path=" + file + "/below"}));
+    EXPECT_EQ(begun.exitCode, 2);
+    EXPECT_THAT(begun.errors, AllOf(HasSubstr(file + "/below"), HasSubstr("Not a directory")));
+    EXPECT_FALSE(std::filesystem::exists(cli.runs() / "b"));
+}
+
+TEST_F(Set, aDriveThatIsTriedIsLeftAsItWas)
+{
+    const std::filesystem::path above = cli.folder() / "to be made";
+    test::Program program = startEndless({"--set", "offload.path=" + (above / "files").string()});
+    EXPECT_EQ(cli.run({"set", "a", "offload.optimizer=nvme"}).exitCode, 0);
+    EXPECT_FALSE(std::filesystem::exists(above)) << "ranks make it, and these have no model";
+    EXPECT_EQ(cli.run({"stop", "a"}).exitCode, 0);
+    program.wait();
+}

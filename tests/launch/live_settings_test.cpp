@@ -102,6 +102,26 @@ TEST(LiveSettings, undoGoesBackChangeByChangeAndSaysWhatItRestores)
     EXPECT_FALSE(settings.undo());
 }
 
+TEST(LiveSettings, undoIsRefusedWhereWhatWasBeforeCannotBeAnyMore)
+{
+    bool isFull = false;
+    const Admit admit = [&](const ProposedChange &change) -> Result<RunConfiguration> {
+        if (isFull && change.next.offload.optimizer == OffloadPlace::Nvme)
+            return fail("The drive is full.");
+        return change.next;
+    };
+    RunConfiguration start;
+    start.offload.optimizer = OffloadPlace::Nvme;
+    LiveSettings settings(start, admit);
+    ASSERT_TRUE(settings.set({{"offload.optimizer=none"}, {}}));
+    isFull = true;
+    EXPECT_EQ(settings.undo().error().text, "The drive is full.");
+    EXPECT_EQ(settings.accepted().offload.optimizer, OffloadPlace::None);
+    isFull = false;
+    ASSERT_TRUE(settings.undo()) << "it is still there to go back to";
+    EXPECT_EQ(settings.accepted().offload.optimizer, OffloadPlace::Nvme);
+}
+
 TEST(LiveSettings, aResumedRunTakesWhatWasInForceLast)
 {
     const test::TemporaryFolder temporary;

@@ -4,6 +4,7 @@
 #include "core/plan/room_check.h"
 
 #include "core/config/registry.h"
+#include "core/plan/offload_files.h"
 #include "core/shapes/activations.h"
 
 #include <gmock/gmock.h>
@@ -86,6 +87,61 @@ TEST_F(RoomCheck, knowsTheHostsMemory)
     const auto checked = plan::checkRoom(modelPlan, shape, now, next, room);
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().text, HasSubstr("of the host's memory"));
+}
+
+TEST_F(RoomCheck, filesOfAllRanksAreWhatTheLedgerPutsThere)
+{
+    EXPECT_EQ(plan::moreInFiles(modelPlan, nullptr, now), 0);
+    RunConfiguration next = with("offload.optimizer", "nvme");
+    const auto ofLedger = [&] {
+        const auto replanned = shapes::replanned(modelPlan, next).value();
+        return 4 * (plan::ledgerOf(replanned, plan::LedgerOptions::from(next)).fileBytes + (int64_t{16} << 20));
+    };
+    const int64_t optimizer = plan::moreInFiles(modelPlan, nullptr, next);
+    const int64_t parameters = shapes::parameterCount(shape);
+    EXPECT_NEAR(static_cast<double>(optimizer), 8.0 * static_cast<double>(parameters) + (4 << 24), 1e7);
+    const double blocks = 4.0 * 4 * 4096 * static_cast<double>(modelPlan.units.size()); // what whole blocks add at most
+    EXPECT_NEAR(static_cast<double>(optimizer), static_cast<double>(ofLedger()), blocks);
+    EXPECT_EQ(plan::moreInFiles(modelPlan, &now, next), optimizer);
+    next.offload.parameters = OffloadPlace::Nvme;
+    EXPECT_NEAR(static_cast<double>(plan::moreInFiles(modelPlan, nullptr, next)), static_cast<double>(ofLedger()),
+                blocks);
+    next = now;
+    config::UnitRule &rule = next.units.emplace_back();
+    rule.match = "block.3.*";
+    rule.settings.push_back({"offload.optimizer", "nvme"});
+    const int64_t block = plan::moreInFiles(modelPlan, &now, next);
+    EXPECT_GT(block, 4 << 24);
+    EXPECT_LT(block, optimizer / 10);
+}
+
+TEST_F(RoomCheck, filesHoldAlreadyWhatStaysThere)
+{
+    now.offload.optimizer = OffloadPlace::Nvme;
+    EXPECT_EQ(plan::moreInFiles(modelPlan, &now, now), 0);
+    EXPECT_EQ(plan::moreInFiles(modelPlan, &now, with("memory.recompute", "block")), 0);
+    EXPECT_EQ(plan::moreInFiles(modelPlan, &now, with("offload.optimizer", "none")), 0);
+    const RunConfiguration both = with("offload.parameters", "nvme");
+    EXPECT_LT(plan::moreInFiles(modelPlan, &now, both), plan::moreInFiles(modelPlan, nullptr, both) / 2);
+    // What changes hands is there twice for a moment, state by state, though less lies there in the end.
+    const RunConfiguration whole = with("parallel.strategy", "none");
+    const int64_t sharded = plan::moreInFiles(modelPlan, nullptr, now);
+    const int64_t moving = plan::moreInFiles(modelPlan, &whole, now);
+    EXPECT_GT(moving, 4 << 24);
+    EXPECT_LT(moving, sharded / 4);
+}
+
+TEST_F(RoomCheck, aDriveNeedsRoomAndAFolderThatCanBeUsed)
+{
+    EXPECT_TRUE(plan::checkDrive({"/fast", "", {}}, kGib, 4)) << "not known";
+    EXPECT_TRUE(plan::checkDrive({"/fast", "", kGib + 1}, kGib, 4));
+    const auto full = plan::checkDrive({"/fast", "", kGib}, kGib, 4);
+    ASSERT_FALSE(full);
+    EXPECT_THAT(full.error().text, AllOf(HasSubstr("/fast"), HasSubstr("1.00 GiB are needed for 4 ranks"),
+                                         HasSubstr("1.00 GiB are free")));
+    const auto unusable = plan::checkDrive({"/fast", "Read-only file system", kGib}, 1, 4);
+    ASSERT_FALSE(unusable);
+    EXPECT_THAT(unusable.error().text, AllOf(HasSubstr("/fast"), HasSubstr("Read-only file system")));
 }
 
 TEST_F(RoomCheck, aForecastIsStatesActivationsAndWhatIsTemporary)
