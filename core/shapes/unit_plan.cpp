@@ -21,6 +21,11 @@ bool matches(const UnitRule &rule, const ParameterShape &parameter)
            fnmatch(rule.match.c_str(), parameter.name.c_str(), 0) == 0;
 }
 
+bool isOfBlocks(std::string_view key)
+{
+    return key == "memory.recompute" || key == "memory.activation_offload";
+}
+
 namespace {
 
 /// Keys of a unit's computation; all others are of a bucket.
@@ -227,6 +232,21 @@ Result<> settleUnit(UnitPlan &unit, const RunConfiguration &configuration, int64
     return {};
 }
 
+/// What would be set and change nothing.
+Result<> checkBlockKeys(const ModelPlan &plan, const UnitRule &rule)
+{
+    const auto setting = std::ranges::find_if(rule.settings, [](const auto &one) { return isOfBlocks(one.key); });
+    const bool isOfABlock = std::ranges::any_of(plan.units, [&](const UnitPlan &unit) {
+        return unit.shape.kind == UnitKind::Block && coverOf(rule, unit.shape.parameters) != Cover::None;
+    });
+    if (setting == rule.settings.end() || isOfABlock)
+        return {};
+    return fail(
+        "{} is of blocks, and the [[unit]] rule for \"{}\" matches none: it would change nothing. Leave it out, "
+        "or choose blocks, such as by \"block.*\".",
+        setting->key, rule.match);
+}
+
 /// A rule that matches nothing is a slip of the pen, and would be passed over without a word.
 Result<> checkRules(const ModelPlan &plan, const std::vector<UnitRule> &rules)
 {
@@ -240,6 +260,8 @@ Result<> checkRules(const ModelPlan &plan, const std::vector<UnitRule> &rules)
                         plan.units.front().shape.parameters.front().name,
                         plan.units[plan.units.size() / 2].shape.parameters.front().name,
                         plan.units.back().shape.parameters.back().name);
+        if (auto meant = checkBlockKeys(plan, rule); !meant)
+            return meant;
     }
     return {};
 }

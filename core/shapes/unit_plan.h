@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardscope::shapes {
@@ -76,9 +77,12 @@ struct ModelPlan
     std::vector<UnitPlan> units;
 };
 
+/// Keys that mean something to blocks only: memory.recompute and memory.activation_offload.
+bool isOfBlocks(std::string_view key);
+
 /// The plan of a run at its start, with the adapters that it asks for (withAdapters()); beside them nothing is trained
-/// but what a rule's frozen = false says. A message for each rule that matches nothing, or that asks of a part of a
-/// unit what only a whole unit can do (recompute, activation_offload, prefetch).
+/// but what a rule's frozen = false says. A message for a rule that matches nothing, that asks of a part of a unit
+/// what only a whole unit can do (recompute, activation_offload, prefetch), or of no block what only blocks can.
 Result<ModelPlan> planOf(const std::vector<UnitShape> &units, const config::RunConfiguration &configuration,
                          int64_t worldSize);
 

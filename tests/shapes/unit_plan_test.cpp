@@ -8,6 +8,7 @@ namespace shardscope {
 using namespace shapes;
 using config::RunConfiguration;
 using config::UnitRule;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -109,6 +110,16 @@ TEST(UnitPlan, saysWhatIsWrongWithARule)
     RunConfiguration configuration;
     configuration.units = {{.match = "blok.*"}};
     EXPECT_THAT(planOf(tinyUnits(), configuration, 2).error().text, HasSubstr("\"blok.*\""));
+    for (const char *key : {"memory.recompute", "memory.activation_offload"}) {
+        const UnitRule::Setting setting{key, key == std::string_view("memory.recompute") ? "block" : "true"};
+        for (const char *match : {"embedding.*", "head.*"}) {
+            configuration.units = {{.match = match, .settings = {setting}}};
+            EXPECT_THAT(planOf(tinyUnits(), configuration, 2).error().text,
+                        AllOf(HasSubstr(fmt::format("{} is of blocks", key)), HasSubstr(match)));
+        }
+        configuration.units = {{.match = "*", .settings = {setting}}};
+        EXPECT_TRUE(planOf(tinyUnits(), configuration, 2)) << "blocks are among them";
+    }
     configuration.parallel.strategy = Strategy::Hybrid;
     configuration.parallel.shardGroup = 3;
     configuration.units.clear();

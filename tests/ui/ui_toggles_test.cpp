@@ -146,6 +146,11 @@ private Q_SLOTS:
         QVERIFY(!liveValues(configuration, {"block.0", "block.1"})["parallel.strategy"]);
         QVERIFY(!liveValues(configuration, {"head"}).contains("optimizer.learning_rate"));
         QVERIFY(liveValues(configuration, {}).contains("checkpoint.every"));
+        for (const char *key : {"memory.recompute", "memory.activation_offload"}) {
+            QVERIFY(liveValues(configuration, {"block.0", "block.1"}).contains(key));
+            QVERIFY(!liveValues(configuration, {"embedding", "block.1"}).contains(key));
+            QVERIFY(!liveValues(configuration, {"head"}).contains(key));
+        }
     }
 
     void aTreeOfUnitsGivesTheChoice()

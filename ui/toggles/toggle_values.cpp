@@ -2,6 +2,7 @@
 #include "ui/toggles/toggle_values.h"
 
 #include "core/config/unit_rules.h"
+#include "core/shapes/unit_plan.h"
 
 #include <algorithm>
 #include <fmt/ranges.h>
@@ -25,8 +26,9 @@ std::vector<const config::Key *> liveKeysFor(const Units &units)
         }
         return keys;
     }
+    const bool areBlocks = std::ranges::all_of(units, isBlock);
     for (const config::RuleKey &key : config::ruleKeys()) {
-        if (key.live())
+        if (key.live() && (areBlocks || !shapes::isOfBlocks(key.key->path)))
             keys.push_back(key.key);
     }
     return keys;

@@ -15,7 +15,7 @@ namespace shardscope::ui {
 /// Units by their names in a recording ("block.3"); empty: the whole model.
 using Units = std::vector<std::string>;
 
-/// Live keys that can be set for this: all, or those that a rule may set.
+/// Live keys that can be set for this: all, or those that a rule may set for each of the units.
 std::vector<const config::Key *> liveKeysFor(const Units &units);
 
 /// The value of each such key in the texts of setKey(); nothing where the units differ.
