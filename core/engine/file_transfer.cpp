@@ -177,6 +177,11 @@ std::unique_ptr<FileTransfer> FileTransfer::open(int file, std::string &problem)
 #else
     problem = "this program was built without liburing";
 #endif
+    return byThreads(file);
+}
+
+std::unique_ptr<FileTransfer> FileTransfer::byThreads(int file)
+{
     return std::make_unique<ThreadTransfer>(file);
 }
 

@@ -35,6 +35,7 @@ public:
     /// Through io_uring where this program was built with liburing and the kernel allows it, else by threads. `problem`
     /// receives why not, or stays empty.
     static std::unique_ptr<FileTransfer> open(int file, std::string &problem);
+    static std::unique_ptr<FileTransfer> byThreads(int file);
 };
 
 } // namespace shardscope::engine

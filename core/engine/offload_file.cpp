@@ -72,12 +72,16 @@ Result<> OffloadFile::measureRate(bool direct)
         const double megabytes = static_cast<double>(kMeasuredBytes) / 1e6;
         spdlog::info("Offload to {}: {:.0f} MB/s written, {:.0f} MB/s read, through {}{}.", m_folder.string(),
                      megabytes / writing, megabytes / reading, transfer->name(),
-                     direct ? "" : " and the system's cache (the file system refuses O_DIRECT)");
+                     direct ? "" : " and the system's cache");
     } catch (const std::exception &error) {
         return fail("The drive of {} can't be used for what is offloaded. {}", m_folder.string(), error.what());
     }
     if (!problem.empty())
         spdlog::warn("Offload reads and writes by {}, because {}.", transfer->name(), problem);
+    if (!direct)
+        spdlog::warn("Offload goes through the system's cache, which takes of the host's memory, because the file "
+                     "system of {} refuses O_DIRECT. Set offload.path to a folder on another one.",
+                     m_folder.string());
     release(*offset, kMeasuredBytes);
     return {};
 }

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <atomic>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -90,6 +91,33 @@ TEST_F(Offload, mappingAndTransferSeeTheSame)
         OffloadFile::unmap(mapped, bytes);
     }
     std::free(memory);
+}
+
+TEST_F(Offload, threadsAndRingMoveTheSameBytes)
+{
+    const int file = ::open((m_folder / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_GE(file, 0);
+    const size_t bytes = (size_t{3} << 20) + 5; // several requests
+    ASSERT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
+    std::string problem; // whether there is a ring is the system's to say
+    const auto first = FileTransfer::open(file, problem);
+    const auto threads = FileTransfer::byThreads(file);
+    std::vector<std::byte> written(bytes);
+    std::vector<std::byte> read(bytes);
+    int round = 0;
+    for (const auto &[writer, reader] : {std::pair{&first, &threads}, {&threads, &first}, {&threads, &threads}}) {
+        ++round;
+        for (size_t i = 0; i < bytes; ++i)
+            written[i] = static_cast<std::byte>(i * 31 + static_cast<size_t>(round));
+        const FilePiece in{true, 0, written.data(), static_cast<int64_t>(bytes)};
+        const FilePiece out{false, 0, read.data(), static_cast<int64_t>(bytes)};
+        (*writer)->run({&in, 1});
+        (*reader)->run({&out, 1});
+        EXPECT_TRUE(read == written) << (*writer)->name() << " to " << (*reader)->name();
+    }
+    const FilePiece beyond{false, static_cast<int64_t>(bytes), read.data(), kFileBlock};
+    EXPECT_THROW(threads->run({&beyond, 1}), std::runtime_error);
+    ::close(file);
 }
 
 TEST_F(Offload, fullDriveIsSaidBeforeAnythingIsWritten)
