@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/offload_drive.h"
 
+#include "core/base/parent_folders.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <ranges>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <vector>
 
 namespace fs = std::filesystem;
 
@@ -38,7 +38,7 @@ static std::string problemOfFile(const fs::path &folder)
     ::unlink(path.c_str()); // of a process of this number that was killed between the two calls below
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0)
-        return std::strerror(errno);
+        return fmt::format("Can't make a file there: {}.", std::strerror(errno));
     ::unlink(path.c_str());
     ::close(file);
     return {};
@@ -46,20 +46,11 @@ static std::string problemOfFile(const fs::path &folder)
 
 plan::DriveRoom tryDrive(const fs::path &folder)
 {
-    std::vector<fs::path> missing; // the lowest first
-    for (fs::path path = folder; path != existingParent(path); path = path.parent_path())
-        missing.push_back(path);
     plan::DriveRoom drive{.folder = folder.string(), .problem = {}, .freeBytes = {}};
-    std::error_code error;
-    for (const fs::path &path : missing | std::views::reverse) {
-        if (!error)
-            fs::create_directory(path, error);
-    }
-    drive.problem = error ? error.message() : problemOfFile(folder);
+    const auto parents = ParentFolders::makeAbove(folder / "file"); // gone again at the end
+    drive.problem = parents ? problemOfFile(folder) : parents.error().text;
     if (drive.problem.empty())
         drive.freeBytes = freeDriveBytes(folder);
-    for (const fs::path &path : missing)
-        fs::remove(path, error); // goes only where nobody has put anything in it
     return drive;
 }
 

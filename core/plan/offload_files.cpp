@@ -91,7 +91,7 @@ int64_t moreInFiles(const shapes::ModelPlan &plan, const RunConfiguration *now, 
 Result<> checkDrive(const DriveRoom &drive, int64_t neededBytes, int64_t ranks)
 {
     if (!drive.problem.empty())
-        return fail("There can be no file in {} for what is offloaded: {}.", drive.folder, drive.problem);
+        return fail("There can be no file in {} for what is offloaded. {}", drive.folder, drive.problem);
     if (drive.freeBytes && neededBytes >= *drive.freeBytes) // a drive filled to the brim ails everybody on it
         return fail("The drive of {} has too little room for what is to be offloaded there: {} are needed for {} "
                     "rank{}, and {} are free.",

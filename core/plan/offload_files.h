@@ -15,7 +15,7 @@ namespace shardscope::plan {
 struct DriveRoom
 {
     std::string folder;
-    std::string problem;              ///< why no file can be made there; empty: one can
+    std::string problem;              ///< a sentence: why no file can be made there; empty: one can
     std::optional<int64_t> freeBytes; ///< none: not known
 };
 

@@ -139,7 +139,7 @@ TEST_F(RoomCheck, aDriveNeedsRoomAndAFolderThatCanBeUsed)
     ASSERT_FALSE(full);
     EXPECT_THAT(full.error().text, AllOf(HasSubstr("/fast"), HasSubstr("1.00 GiB are needed for 4 ranks"),
                                          HasSubstr("1.00 GiB are free")));
-    const auto unusable = plan::checkDrive({"/fast", "Read-only file system", kGib}, 1, 4);
+    const auto unusable = plan::checkDrive({"/fast", "Read-only file system.", kGib}, 1, 4);
     ASSERT_FALSE(unusable);
     EXPECT_THAT(unusable.error().text, AllOf(HasSubstr("/fast"), HasSubstr("Read-only file system")));
 }
