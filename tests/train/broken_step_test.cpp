@@ -29,6 +29,9 @@ void fill(model::Decoder &decoder, const std::map<std::string, double> &values)
 const std::map<std::string, double> kTooLargeForward = {{"ffn.gate.weight", 1e38}};
 const std::map<std::string, double> kTooLargeBackward = {
     {"ffn.gate.weight", 1e5}, {"ffn.up.weight", 0}, {"ffn.down.weight", 1e38}};
+/// The same for fp16: every value of forward is within it, in backward none is that any scale would help.
+const std::map<std::string, double> kTooLargeBackwardOfFp16 = {
+    {"ffn.gate.weight", 400}, {"ffn.up.weight", 0}, {"ffn.down.weight", 1.5e4}};
 
 at::Tensor weightOf(model::Decoder &decoder)
 {
@@ -256,6 +259,41 @@ TEST_P(BrokenStep, inTheFirstStepLeavesNothingToKeep)
     EXPECT_THAT(outcome.ends[0].error().text,
                 AllOf(HasSubstr("of step 1 is"), HasSubstr("No step before it was good")));
     EXPECT_FALSE(files::CheckpointFolder(job.checkpoints()).newest());
+}
+
+TEST_P(BrokenStep, atTheFloorOfItsLossScaleStopsWhetherToldToOrToSkip)
+{
+    options.configuration.precision.compute = Precision::Fp16;
+    options.configuration.train.sequenceLength = 8;     // the CPU is slow at fp16
+    options.configuration.precision.scaler.initial = 4; // step 4 is skipped at it, step 5 at 2, and none at 1
+    for (const OnNan onNan : {OnNan::Stop, OnNan::Skip}) {
+        SCOPED_TRACE(toText(onNan));
+        const TrainingJob fresh;
+        options.configuration.train.onNan = onNan;
+        spoilStep4(kTooLargeBackwardOfFp16);
+        const JobOutcome outcome = fresh.run(options);
+        for (const auto &end : outcome.ends) {
+            ASSERT_FALSE(end);
+            EXPECT_THAT(end.error().text, AllOf(HasSubstr("The gradient of step 6 is"),
+                                                HasSubstr("at a loss scale of 1, which is as low"),
+                                                HasSubstr("appeared first in backward, block.1, ffn.swiglu (rank 0)"),
+                                                HasSubstr((fresh.checkpoints() / "step-000005").string()),
+                                                HasSubstr("precision.compute=bf16")));
+        }
+        ASSERT_EQ(outcome.steps.size(), 6U);
+        EXPECT_EQ(outcome.steps[3].result.state, StepState::Skipped);
+        EXPECT_EQ(outcome.steps[4].result.state, StepState::Skipped);
+        EXPECT_EQ(outcome.steps[5].result.lossScale, 1.0);
+        const auto event = std::ranges::find_if(
+            outcome.events, [](const JobEvent &each) { return each.kind == EventKind::Nan && each.step == 6; });
+        ASSERT_NE(event, outcome.events.end());
+        const auto detail = nlohmann::json::parse(event->detailJson);
+        EXPECT_EQ(detail["unit"], "block.1");
+        EXPECT_EQ(detail["operation"], "ffn.swiglu");
+        EXPECT_EQ(detail["skipped"], false);
+        const auto manifest = files::CheckpointFolder::readManifest(fresh.checkpoints() / "step-000005").value();
+        EXPECT_EQ(manifest.optimizerSteps, 3) << "of good weights";
+    }
 }
 
 TEST_P(BrokenStep, underOffEndsTheRunAsItIs)
