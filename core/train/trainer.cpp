@@ -164,6 +164,8 @@ at::Tensor Trainer::accumulateGradients(OpenStep &step, model::NumberCheck *chec
 {
     step.result.tokens = 0;
     const auto &train = m_job.configuration.train;
+    // Losses are summed and divided by the global batch's counted tokens, so that micro-batches and ranks weigh by
+    // theirs. That is all of them: training() masks no target.
     const double lossScale = 1.0 / static_cast<double>(m_plan.globalBatch() * train.sequenceLength);
     at::Tensor loss;
     for (int64_t micro = 0; micro < m_plan.accumulation; ++micro) {

@@ -129,36 +129,66 @@ struct Scaled
 
 } // namespace
 
-TEST(Fp16, overflowOnOneRankIsSkippedByAll)
+namespace {
+
+/// What a rank saw of three steps, and what it held after them.
+struct ThreeSteps
 {
-    at::set_num_threads(1);
+    std::vector<double> sums; ///< the loss and the squares of the gradient of each
+    std::vector<at::Tensor> states;
+};
+
+/// Of each rank, at a loss scale of 32768: from the start, or where the last rank's gradients overflowed in a step
+/// before them.
+std::vector<ThreeSteps> threeStepsOfRanks(int worldSize, Strategy strategy, bool afterOverflow)
+{
     observe::Observer observer;
-    for (const int worldSize : {1, 2, 3}) {
-        test::runRanks(worldSize, observer, [&](engine::Communicator &communicator) {
-            RunConfiguration configuration;
-            configuration.precision.compute = Precision::Fp16;
-            Scaled overflowing(configuration, communicator, observer);
-            configuration.precision.scaler.initial = 32768;
-            Scaled clean(configuration, communicator, observer); // as the other will be after one overflow
-            const auto values = overflowing.step(7, 1e3);
+    std::vector<ThreeSteps> all(static_cast<size_t>(worldSize));
+    test::runRanks(worldSize, observer, [&](engine::Communicator &communicator) {
+        RunConfiguration configuration;
+        configuration.parallel.strategy = strategy;
+        configuration.precision.compute = Precision::Fp16;
+        configuration.precision.scaler.initial = afterOverflow ? 65536 : 32768;
+        Scaled scaled(configuration, communicator, observer);
+        if (afterOverflow) {
+            const auto values = scaled.step(7, 1e3);
             EXPECT_TRUE(values.overflowed() && !values.isFinite() && !values.isAtFloor());
             EXPECT_TRUE(std::isfinite(values.lossSum));
             EXPECT_EQ(values.scale, 65536);
-            EXPECT_EQ(overflowing.state(), (engine::ScalerState{32768, 0, 1}));
-            for (int step = 0; step < 3; ++step) {
-                const auto one = overflowing.step(step);
-                const auto other = clean.step(step);
-                EXPECT_EQ(one.scale, 32768);
-                EXPECT_EQ(one.lossSum, other.lossSum);
-                EXPECT_EQ(one.gradientSquares, other.gradientSquares);
+            EXPECT_EQ(scaled.state(), (engine::ScalerState{32768, 0, 1}));
+        }
+        ThreeSteps &own = all[static_cast<size_t>(communicator.rank())];
+        for (int step = 0; step < 3; ++step) {
+            const auto values = scaled.step(step);
+            EXPECT_EQ(values.scale, 32768);
+            own.sums.insert(own.sums.end(), {values.lossSum, values.gradientSquares});
+        }
+        EXPECT_EQ(scaled.decoder.engine().optimizerSteps(), 3);
+        EXPECT_EQ(scaled.state(), (engine::ScalerState{32768, 3, afterOverflow ? 1 : 0}));
+        for (const engine::StateShard &shard : scaled.decoder.engine().stateShards())
+            own.states.push_back(shard.data_S.clone());
+    });
+    return all;
+}
+
+} // namespace
+
+TEST(Fp16, overflowOnOneRankIsSkippedByAll)
+{
+    at::set_num_threads(1);
+    for (const int worldSize : {1, 2, 3, 4}) {
+        for (const Strategy strategy : test::strategiesAt(worldSize)) {
+            SCOPED_TRACE(fmt::format("{} ranks, {}", worldSize, toText(strategy)));
+            const auto clean = threeStepsOfRanks(worldSize, strategy, false);
+            const auto overflowed = threeStepsOfRanks(worldSize, strategy, true);
+            for (size_t rank = 0; rank < clean.size(); ++rank) {
+                EXPECT_EQ(overflowed[rank].sums, clean[rank].sums);
+                ASSERT_EQ(overflowed[rank].states.size(), clean[rank].states.size());
+                for (size_t i = 0; i < clean[rank].states.size(); ++i)
+                    EXPECT_TRUE(at::equal(overflowed[rank].states[i], clean[rank].states[i]))
+                        << "state " << i << " of rank " << rank;
             }
-            EXPECT_EQ(overflowing.decoder.engine().optimizerSteps(), 3);
-            EXPECT_EQ(overflowing.state(), (engine::ScalerState{32768, 3, 1}));
-            const auto states = overflowing.decoder.engine().stateShards();
-            const auto expected = clean.decoder.engine().stateShards();
-            for (size_t i = 0; i < states.size(); ++i)
-                EXPECT_TRUE(at::equal(states[i].data_S, expected[i].data_S)) << states[i].state;
-        });
+        }
     }
 }
 

@@ -28,6 +28,7 @@ struct TrainingCase
     bool tied = false;
     std::optional<shapes::ModelShape> shape; ///< in place of the small one with odd sizes
     int validateEvery = 0;                   ///< steps; 0: never
+    bool countsUnequally = false;            ///< some targets are -1: another number of each row, all of two rows
     config::RunConfiguration configuration;  ///< strategy, precision, optimizer, clipping, rules
     /// Called on each rank before each step (0, 1, …); the configuration is the rank's own, and the
     /// step clips as it says.
@@ -47,6 +48,10 @@ struct Curve
 
 /// int64 [batch, kPositions + 1].
 at::Tensor stepTokens(const shapes::ModelShape &shape, int step, int64_t batch = kGlobalBatch);
+/// What follows each of these tokens, -1 where the case does not count it: int64 [batch, kPositions].
+at::Tensor stepTargets(const TrainingCase &test, const at::Tensor &tokens);
+/// Those that make sense at a world size: `hybrid` where two groups can share the ranks.
+std::vector<Strategy> strategiesAt(int worldSize);
 /// One rank's part of one step, `tokens` on its device; returns the step's global loss and norm.
 engine::StepScalars::Values trainStep(model::Decoder &decoder, const TrainingCase &test, const at::Tensor &tokens,
                                       Curve *firstGradients);

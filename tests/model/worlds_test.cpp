@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where other engines broke: numbers of ranks that divide nothing, parameters smaller than the world, shards with
-// nothing in them; what counts in the norm, what decays, and what a validation leaves as it was.
+// nothing in them; what counts in the loss and in the norm, what decays, and what a validation leaves as it was.
 #include "core/model/decoder.h"
 #include "tests/model/grid_axes.h"
 #include "tests/model/ranks.h"
@@ -20,8 +20,6 @@ using test::NamedTensors;
 using test::TrainingCase;
 
 namespace {
-
-constexpr Strategy kStrategies[] = {Strategy::Full, Strategy::GradOp, Strategy::None};
 
 /// Sizes that neither 5 nor 7 divides, and norms of 4 elements, fewer than the ranks.
 shapes::ModelShape awkwardShape()
@@ -84,7 +82,7 @@ TEST(Worlds, fiveAndSevenRanksTrainAsOneAndEveryTensorMoves)
     test.configuration.units = test::gridRules();
     for (const int worldSize : {5, 7}) {
         test.worldSize = worldSize;
-        for (const Strategy strategy : kStrategies) {
+        for (const Strategy strategy : test::strategiesAt(worldSize)) {
             SCOPED_TRACE(fmt::format("{} ranks, {}", worldSize, toText(strategy)));
             test.configuration.parallel.strategy = strategy;
             test.accumulation = strategy == Strategy::Full ? 35 / worldSize : 1;
@@ -108,8 +106,8 @@ TEST(Worlds, oneSeedGivesTheSameWeightsEverywhere)
         configuration.units = {{.kind = ParameterKind::Norm, .settings = {{"parallel.strategy", "none"}}},
                                {.match = "block.1.*", .wrap = true},
                                {.match = "block.0.attention.*", .frozen = true}};
-        for (const int worldSize : {1, 2, 3, 5, 7}) {
-            for (const Strategy strategy : kStrategies) {
+        for (const int worldSize : {1, 2, 3, 4, 5, 7}) {
+            for (const Strategy strategy : test::strategiesAt(worldSize)) {
                 SCOPED_TRACE(fmt::format("{} ranks, {}{}", worldSize, toText(strategy), tied ? ", tied" : ""));
                 configuration.parallel.strategy = strategy;
                 expectEqual(weightsAfter(0, worldSize, shape, configuration), expected);
@@ -125,8 +123,8 @@ TEST(Worlds, weightDecayReachesTheSameTensors)
     const NamedTensors first = test::randomWeights(shape, 7); // of a seed biases are zero, and nothing decays
     constexpr double kDecay = 0.5;
     constexpr double kRate = 1e-3; // trainStep()'s
-    for (const int worldSize : {1, 3, 5}) {
-        for (const Strategy strategy : kStrategies) {
+    for (const int worldSize : {1, 3, 4, 5}) {
+        for (const Strategy strategy : test::strategiesAt(worldSize)) {
             SCOPED_TRACE(fmt::format("{} ranks, {}", worldSize, toText(strategy)));
             RunConfiguration configuration;
             configuration.parallel.strategy = strategy;
@@ -156,8 +154,8 @@ TEST(Worlds, aTiedWeightCountsOnceInTheNormAndAFrozenOneNotAtAll)
     test.tied = true;
     test.steps = 1;
     test.configuration.units = {{.match = "block.1.*", .frozen = true}, {.kind = ParameterKind::Norm}};
-    for (const int worldSize : {1, 2, 3}) {
-        for (const Strategy strategy : kStrategies) {
+    for (const int worldSize : {1, 2, 3, 4}) {
+        for (const Strategy strategy : test::strategiesAt(worldSize)) {
             SCOPED_TRACE(fmt::format("{} ranks, {}", worldSize, toText(strategy)));
             test.worldSize = worldSize;
             test.configuration.parallel.strategy = strategy;
@@ -169,15 +167,49 @@ TEST(Worlds, aTiedWeightCountsOnceInTheNormAndAFrozenOneNotAtAll)
     }
 }
 
+TEST(Worlds, microBatchesWeighByTheirCountedTokens)
+{
+    at::set_num_threads(1);
+    TrainingCase test;
+    test.countsUnequally = true;
+    test.shape = test::smallShape(true, false, true);
+    test.steps = 8;
+    test.configuration.optimizer.clipNorm = 0.25;
+    const Curve reference = train(test);
+    const at::Tensor tokens = test::stepTokens(*test.shape, 0);
+    const at::Tensor targets = test::stepTargets(test, tokens);
+    const auto ofAutograd =
+        test::referenceStep(*test.shape, reference.firstWeights, tokens.slice(1, 0, test::kPositions), targets,
+                            1.0 / targets.ge(0).sum().item<double>());
+    EXPECT_NEAR(reference.losses.front() / ofAutograd.loss, 1.0, 1e-5);
+    for (const auto &[name, gradient] : reference.firstGradients) {
+        const at::Tensor &expected = ofAutograd.gradients.at(name);
+        EXPECT_LT(((gradient - expected).norm() / expected.norm()).item<double>(), 1e-5) << name;
+    }
+    // At 2 ranks the last one of three micro-batches of rank 0 counts nothing.
+    for (const auto &[worldSize, accumulation] : {std::pair{1, 3}, {2, 1}, {2, 3}, {3, 1}, {3, 2}}) {
+        for (const Strategy strategy : {Strategy::Full, Strategy::None}) {
+            SCOPED_TRACE(fmt::format("{} ranks, {} micro-batches, {}", worldSize, accumulation, toText(strategy)));
+            test.worldSize = worldSize;
+            test.accumulation = accumulation;
+            test.configuration.parallel.strategy = strategy;
+            expectSameCurve(train(test), reference, Precision::Fp32);
+        }
+    }
+}
+
 TEST(Worlds, aValidationBetweenTwoStepsChangesNothing)
 {
     at::set_num_threads(1);
     const test::TemporaryFolder folder;
-    for (const Strategy strategy : kStrategies) {
+    std::vector<std::pair<int, Strategy>> cases = {{4, Strategy::Hybrid}};
+    for (const Strategy strategy : test::strategiesAt(2))
+        cases.emplace_back(2, strategy);
+    for (const auto &[worldSize, strategy] : cases) {
         for (const double clipNorm : {0.0, 0.25}) { // without clipping an update is under way when it begins
-            SCOPED_TRACE(fmt::format("{}, clipped at {}", toText(strategy), clipNorm));
+            SCOPED_TRACE(fmt::format("{} ranks, {}, clipped at {}", worldSize, toText(strategy), clipNorm));
             TrainingCase test;
-            test.worldSize = 2;
+            test.worldSize = worldSize;
             test.steps = 6;
             test.accumulation = 3;
             RunConfiguration &configuration = test.configuration;
