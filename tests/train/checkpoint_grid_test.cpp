@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint of any ranks and strategy loads at any other: masters and moments to the bit, the next losses within
-// 1e-5. By default a part of the grid, with every layout as a source and as a target; SHARDSCOPE_LONG_TESTS=1 runs all
-// of it.
+// A checkpoint of any ranks, strategy and offload loads at any other: masters and moments to the bit, the next losses
+// within 1e-5. By default a part of the grid, with every layout as a source and as a target; SHARDSCOPE_LONG_TESTS=1
+// runs all of it.
 #include "tests/files/temporary_in_memory.h"
 #include "tests/train/training_job.h"
 
@@ -22,8 +22,14 @@ struct Layout
 {
     int ranks = 1;
     Strategy strategy = Strategy::Full;
-    bool normsApart = false; ///< in buckets of their own, that every rank holds whole
-    std::string name() const { return fmt::format("{}_{}{}", ranks, toText(strategy), normsApart ? "_norms" : ""); }
+    bool normsApart = false;   ///< in buckets of their own, that every rank holds whole
+    bool inFiles = false;      ///< masters and moments: offloaded to nvme
+    bool asynchronous = false; ///< the checkpoint is written behind the training
+    std::string name() const
+    {
+        return fmt::format("{}_{}{}{}{}", ranks, toText(strategy), normsApart ? "_norms" : "", inFiles ? "_files" : "",
+                           asynchronous ? "_behind" : "");
+    }
 };
 
 std::vector<Layout> layouts()
@@ -35,10 +41,13 @@ std::vector<Layout> layouts()
     }
     all.push_back({4, Strategy::Hybrid});
     all.push_back({4, Strategy::Full, true});
+    all.push_back({.ranks = 2, .strategy = Strategy::Full, .inFiles = true, .asynchronous = true});
+    all.push_back({.ranks = 4, .strategy = Strategy::GradOp, .inFiles = true});
     return all;
 }
 
-JobOptions jobAt(const Layout &layout)
+/// offloads: the folder for files of what is offloaded.
+JobOptions jobAt(const Layout &layout, const std::filesystem::path &offloads)
 {
     JobOptions options;
     options.worldSize = layout.ranks;
@@ -46,6 +55,11 @@ JobOptions jobAt(const Layout &layout)
     options.configuration.train.steps = kLast;
     options.configuration.parallel.strategy = layout.strategy;
     options.configuration.checkpoint.keep = 100;
+    options.configuration.checkpoint.asynchronous = layout.asynchronous;
+    if (layout.inFiles) {
+        options.configuration.offload.parameters = options.configuration.offload.optimizer = OffloadPlace::Nvme;
+        options.configuration.offload.path = offloads.string();
+    }
     if (layout.normsApart) {
         config::UnitRule rule;
         rule.kind = ParameterKind::Norm;
@@ -105,7 +119,7 @@ protected:
 
     Source write(const Layout &layout) const
     {
-        JobOptions options = jobAt(layout);
+        JobOptions options = jobAt(layout, m_job.folder());
         options.configuration.checkpoint.every = kWritten;
         options.checkpointsOfRank = [&](int) { return m_job.folder() / layout.name(); };
         const JobOutcome outcome = m_job.run(options);
@@ -120,7 +134,7 @@ protected:
     void load(const Source &source, const Layout &target, bool train) const
     {
         SCOPED_TRACE(fmt::format("written at {}, loaded at {}", source.layout.name(), target.name()));
-        JobOptions options = jobAt(target);
+        JobOptions options = jobAt(target, m_job.folder());
         options.resumeFrom = source.checkpoint;
         std::mutex mutex;
         options.prepare = [&](model::Decoder &decoder) {
