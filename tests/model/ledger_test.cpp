@@ -141,6 +141,27 @@ TEST_P(Ledger, knowsOptimizersPrefetchingAndSmallerGroups)
     }
 }
 
+TEST_P(Ledger, knowsTheLimitOnWhatIsGathered)
+{
+    const auto [worldSize, precision] = GetParam();
+    RunConfiguration configuration = strategiesFor(worldSize).front();
+    configuration.precision.compute = precision;
+    configuration.parallel.prefetch = Prefetch::Pre;
+    configuration.parallel.prefetchDepth = 3;
+    const auto modelPlan = shapes::planOf(shapes::unitsOf(shapeOf(false)), configuration, worldSize).value();
+    const shapes::UnitPlan &block = modelPlan.units[1];
+    ASSERT_EQ(block.buckets.size(), 1U);
+    const int64_t blockBytes = shapes::layOut(block, block.buckets[0], worldSize).paddedElements *
+                               static_cast<int64_t>(shapes::bytesOf(precision));
+    const int64_t withoutLimit = compare(worldSize, configuration).peak.gathered;
+    // A block and the three ahead of it; what is needed at once is gathered under any limit.
+    for (const auto &[limitBytes, blocks] : {std::pair{2 * blockBytes, 2}, {blockBytes - 1, 1}}) {
+        SCOPED_TRACE(fmt::format("{} bytes", limitBytes));
+        configuration.parallel.gatherLimitBytes = limitBytes;
+        EXPECT_EQ(withoutLimit - compare(worldSize, configuration).peak.gathered, (4 - blocks) * blockBytes);
+    }
+}
+
 TEST_P(Ledger, knowsBucketsOfRulesAndWhatIsFrozen)
 {
     const auto [worldSize, precision] = GetParam();
