@@ -72,6 +72,8 @@ protected:
     void expectTheLedgersMemory(int rank);
     void expectRecomputeToSaveActivations(int rank);
     void expectNothingLeftBehind(int rank);
+    /// From the tenth step on under a change that is followed by that many, at the beginning of each: in every place.
+    void expectReservedMemoryNotToGrow(int rank);
     /// On the CPU, by the order in which things were enqueued, whatever they took: a block's gather against the end of
     /// the computation of the block in front of it, in forward and in backward.
     void expectGathersAhead(int64_t step, bool ahead);
@@ -93,7 +95,8 @@ private:
     Held heldUnder(const std::string &name, int rank) { return heldAt(firstStep(name) + 1, rank); }
     config::RunConfiguration configurationAt(int64_t step);
 
-    static constexpr int64_t kStart = 4; ///< a step under the settings of the start, with moments
+    static constexpr int64_t kStart = 4;     ///< a step under the settings of the start, with moments
+    static constexpr int64_t kSettling = 10; ///< steps after which nothing more is to be reserved
     std::optional<Program> m_run;
     std::optional<Program> m_steps;
     std::vector<std::pair<Change, int64_t>> m_made; ///< and their first steps

@@ -35,6 +35,7 @@ void ChangingRun::expectAllToBeWell()
         expectTheLedgersMemory(rank);
         expectRecomputeToSaveActivations(rank);
         expectNothingLeftBehind(rank);
+        expectReservedMemoryNotToGrow(rank);
     }
     if (m_device == DeviceKind::Cpu) {
         for (const int64_t step : {kStart, firstStep("back") + 1, firstStep("not late") + 1})
@@ -154,6 +155,30 @@ void ChangingRun::expectNothingLeftBehind(int rank)
     EXPECT_EQ(back.most.at("activations"), start.most.at("activations"));
     EXPECT_EQ(Held::sum(back.file), 0);
     EXPECT_EQ(Held::sum(back.pinned), Held::sum(start.pinned));
+}
+
+void ChangingRun::expectReservedMemoryNotToGrow(int rank)
+{
+    for (size_t i = 0; i < m_made.size(); ++i) {
+        const auto &[change, first] = m_made[i];
+        const int64_t next = i + 1 < m_made.size() ? m_made[i + 1].second : m_last + 1;
+        if (change.stepsAfter <= kSettling)
+            continue;
+        SCOPED_TRACE(change.name);
+        std::map<std::string, int64_t> settled; // by place
+        int64_t compared = 0;
+        for (const auto &row :
+             query(fmt::format("select place, number, reserved_bytes, min(time_ns) from memory join step using "
+                               "(process_id, step_id) join process using (process_id) where rank = {} "
+                               "and number >= {} and number < {} group by place, number order by number",
+                               rank, first + kSettling, next))) {
+            const auto place = std::get<std::string>(row[0]);
+            const auto [at, isFirst] = settled.emplace(place, number(row[2]));
+            EXPECT_LE(number(row[2]), at->second) << place << " in step " << number(row[1]);
+            compared += isFirst ? 0 : 1;
+        }
+        EXPECT_GE(compared, change.stepsAfter - kSettling);
+    }
 }
 
 void ChangingRun::expectGathersAhead(int64_t step, bool ahead)

@@ -3,7 +3,8 @@
 """Real workers on one GPU: 1, 2 and 4 ranks (several ranks share the card through the real NCCL), every strategy, fp32,
 bf16 and fp16, with and without offload, LoRA and gradients that travel in bf16,
 against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
-recorded: the memory equation at every sample, kernels, NCCL kernels joined to their collectives, drops. Prints a table;
+recorded: the memory equation at every sample, samples after step 10 with more reserved than that step had, kernels, NCCL
+kernels joined to their collectives, drops. Prints a table;
 exits with 1 where a figure is over its bound.
 
     tests/gpu/strategies.py [--device cuda|cpu] [--preset tiny] [--steps 20] [--keep FOLDER]      SHARDSCOPE_BIN names bin/
@@ -52,15 +53,23 @@ CATEGORIES = ["parameters", "gathered", "gradients", "optimizer", "activations",
               "rounding"]
 
 
+# Samples of later steps that have more reserved in their place than any of the last step in which that may grow.
+SETTLED = 10
+GROWN = f"""SELECT count(*) FROM memory JOIN step USING (process_id, step_id) WHERE number > {SETTLED} AND reserved_bytes >
+    coalesce((SELECT max(m.reserved_bytes) FROM memory m JOIN step s USING (process_id, step_id)
+              WHERE s.number = {SETTLED} AND m.place = memory.place), 0)"""
+
+
 def recorded(folder, cuda):
     """What the databases of a run say: a dictionary of counts over all its ranks."""
     total = " + ".join(c + "_bytes" for c in CATEGORIES)
-    out = dict(samples=0, unequal=0, kernels=0, nccl=0, collectives=0, timed=0, dropped=0, peak=0)
+    out = dict(samples=0, unequal=0, grown=0, kernels=0, nccl=0, collectives=0, timed=0, dropped=0, peak=0)
     for db in databases(folder):
         one = lambda query: db.execute(query).fetchone()[0] or 0
         place = "device" if cuda else "host"
         out["samples"] += one(f"SELECT count(*) FROM memory WHERE place = '{place}'")
         out["unequal"] += one(f"SELECT count(*) FROM memory WHERE place = '{place}' AND {total} <> allocated_bytes")
+        out["grown"] += one(GROWN)
         out["kernels"] += one("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE kind = 'stream' AND category = 'compute'")
         out["nccl"] += one("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE kind = 'stream' AND category = 'communication' "
                            "AND collective_id IS NOT NULL")
@@ -108,12 +117,14 @@ def main():
     parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own")
     parser.add_argument("--keep")
     options = parser.parse_args()
+    if options.steps <= SETTLED:
+        parser.error(f"--steps: more than {SETTLED}, after which no reserved memory may grow")
     cuda = options.device == "cuda"
     worker = os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker")
     base = options.keep or tempfile.mkdtemp(prefix="strategies-")
     os.makedirs(base, exist_ok=True)
     bad = 0
-    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':9} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} "
+    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':9} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} {'grown':>5} "
           f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
     for precision in options.precisions.split(","):
         loss_bound, norm_bound = BOUNDS[precision]
@@ -142,12 +153,12 @@ def main():
                 reference = references.setdefault(special.startswith("lora"), (losses, norms))
                 loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
                 r = recorded(folder, cuda)
-                wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or not r["samples"] or r["dropped"]
+                wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or r["grown"] or not r["samples"] or r["dropped"]
                          or losses[-1] >= losses[0] or (cuda and not r["kernels"]) or (cuda and ranks > 1 and not r["nccl"])
                          or (ranks > 1 and r["timed"] != r["collectives"]))
                 bad += bool(wrong)
                 print(f"{precision:9} {ranks:5} {strategy:8} {special:9} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
-                      f"{r['unequal']:7} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
+                      f"{r['unequal']:7} {r['grown']:5} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
                       f"{'  OVER ITS BOUND' if wrong else ''}", flush=True)
     print(f"{bad} rows over their bounds; folders in {base}")
     return 1 if bad else 0
