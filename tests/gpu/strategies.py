@@ -53,9 +53,10 @@ CATEGORIES = ["parameters", "gathered", "gradients", "optimizer", "activations",
               "rounding"]
 
 
-# Samples of later steps that have more reserved in their place than any of the last step in which that may grow.
+# Samples of later steps that have more reserved in their place than any of the last step in which that may grow. The
+# host's allocator has no pool: what it reserves is what is allocated at that moment.
 SETTLED = 10
-GROWN = f"""SELECT count(*) FROM memory JOIN step USING (process_id, step_id) WHERE number > {SETTLED} AND reserved_bytes >
+GROWN = f"""SELECT count(*) FROM memory JOIN step USING (process_id, step_id) WHERE number > {SETTLED} AND place <> 'host' AND reserved_bytes >
     coalesce((SELECT max(m.reserved_bytes) FROM memory m JOIN step s USING (process_id, step_id)
               WHERE s.number = {SETTLED} AND m.place = memory.place), 0)"""
 
