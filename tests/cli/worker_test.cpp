@@ -57,12 +57,31 @@ TEST_F(WithWorker, interruptedAndResumedEqualsUninterrupted)
     EXPECT_EQ(losses("parts"), losses("whole")) << "to the bit";
 }
 
-TEST_F(WithWorker, aRunGoesOnAtOtherRanks)
+/// Checkpoints, sharded and whole, that are written behind the training, and what comes of them at other world sizes.
+class WithCheckpoints : public WithWorker
 {
-    ASSERT_EQ(cli.run(arguments("a", {"--steps", "12", "--set", "train.global_batch=4", "--set", "checkpoint.every=5",
-                                      "--set", "checkpoint.keep=9"}))
-                  .exitCode,
-              0);
+protected:
+    using WithWorker::WithWorker;
+    void expectToGoOnAtOtherRanks(std::vector<std::string> more);
+};
+
+class WithCheckpointsCuda : public WithCheckpoints
+{
+protected:
+    WithCheckpointsCuda()
+        : WithCheckpoints(DeviceKind::Cuda)
+    {
+    }
+};
+
+void WithCheckpoints::expectToGoOnAtOtherRanks(std::vector<std::string> more)
+{
+    for (const char *key :
+         {"train.global_batch=4", "checkpoint.every=5", "checkpoint.keep=9", "checkpoint.asynchronous=true"})
+        more.insert(more.end(), {"--set", key});
+    more.insert(more.end(), {"--steps", "12"});
+    const test::Finished first = cli.run(arguments("a", more));
+    ASSERT_EQ(first.exitCode, 0) << first.out << first.errors;
     const double whole = run::readStatus(cli.runFolder("a")).value().loss.value();
     for (const auto &[ranks, format] : {std::pair("1", "full"), std::pair("4", "sharded")}) {
         // From step 5, then from what the one rank wrote of step 10.
@@ -77,6 +96,21 @@ TEST_F(WithWorker, aRunGoesOnAtOtherRanks)
     const test::Finished refused = cli.run({"run", "--resume", "a", "--ranks", "3", "--steps", "20"});
     EXPECT_EQ(refused.exitCode, 2);
     EXPECT_THAT(refused.errors, HasSubstr("train.global_batch"));
+}
+
+TEST_F(WithCheckpoints, aRunGoesOnAtOtherRanks)
+{
+    expectToGoOnAtOtherRanks({});
+}
+
+TEST_F(WithCheckpointsCuda, aRunGoesOnAtOtherRanks)
+{
+    expectToGoOnAtOtherRanks({});
+}
+
+TEST_F(WithCheckpointsCuda, adaptersGoOnAtOtherRanks)
+{
+    expectToGoOnAtOtherRanks({"--set", "lora.rank=8"});
 }
 
 TEST_F(WithWorker, pausesCheckpointsAndStops)
