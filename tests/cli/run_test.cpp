@@ -138,7 +138,8 @@ TEST_F(Run, whoseSupervisorIsKilledLeavesNobodyBehind)
     program.signal(SIGKILL);
     EXPECT_EQ(program.wait().signal, SIGKILL);
     expectNoRankLeft(status);
-    EXPECT_THAT(cli.run({"status", "a"}).out, AllOf(HasSubstr("lost"), HasSubstr("--resume")));
+    EXPECT_THAT(cli.run({"status", "a"}).out,
+                AllOf(HasSubstr("lost"), HasSubstr("Start the run anew"), Not(HasSubstr("--resume"))));
     const test::Finished pause = cli.run({"pause", "a"});
     EXPECT_EQ(pause.exitCode, 2);
     EXPECT_THAT(pause.errors, HasSubstr("lost"));
