@@ -16,8 +16,6 @@
 
 namespace shardscope::engine {
 
-static constexpr int64_t kMeasuredBytes = shapes::kMeasuredFileBytes;
-
 Result<std::unique_ptr<OffloadFile>> OffloadFile::create(const std::filesystem::path &folder, int rank)
 {
     std::error_code error;
@@ -53,15 +51,16 @@ Result<> OffloadFile::measureRate(bool direct)
 {
     std::string problem;
     const auto transfer = FileTransfer::open(m_file, problem);
-    auto buffer = HostBuffer::allocate(kMeasuredBytes, false, "measuring the drive");
+    auto buffer = HostBuffer::allocate(shapes::kMeasuredFileBytes, false, "measuring the drive");
     if (!buffer)
         return tl::unexpected(buffer.error());
-    std::memset(buffer->data(), 0x5A, static_cast<size_t>(kMeasuredBytes)); // drives make zeros faster than they are
-    const auto offset = reserve(kMeasuredBytes, "measuring the drive");
+    std::memset(buffer->data(), 0x5A,
+                static_cast<size_t>(shapes::kMeasuredFileBytes)); // drives make zeros faster than they are
+    const auto offset = reserve(shapes::kMeasuredFileBytes, "measuring the drive");
     if (!offset)
         return tl::unexpected(offset.error());
     const auto secondsOf = [&](bool write) {
-        const FilePiece piece{write, *offset, buffer->data(), kMeasuredBytes};
+        const FilePiece piece{write, *offset, buffer->data(), shapes::kMeasuredFileBytes};
         const int64_t beganNs = monotonicNs();
         transfer->run({&piece, 1});
         return static_cast<double>(monotonicNs() - beganNs) / 1e9;
@@ -69,7 +68,7 @@ Result<> OffloadFile::measureRate(bool direct)
     try {
         const double writing = secondsOf(true);
         const double reading = secondsOf(false);
-        const double megabytes = static_cast<double>(kMeasuredBytes) / 1e6;
+        const double megabytes = static_cast<double>(shapes::kMeasuredFileBytes) / 1e6;
         spdlog::info("Offload to {}: {:.0f} MB/s written, {:.0f} MB/s read, through {}{}.", m_folder.string(),
                      megabytes / writing, megabytes / reading, transfer->name(),
                      direct ? "" : " and the system's cache");
@@ -82,7 +81,7 @@ Result<> OffloadFile::measureRate(bool direct)
         spdlog::warn("Offload goes through the system's cache, which takes of the host's memory, because the file "
                      "system of {} refuses O_DIRECT. Set offload.path to a folder on another one.",
                      m_folder.string());
-    release(*offset, kMeasuredBytes);
+    release(*offset, shapes::kMeasuredFileBytes);
     return {};
 }
 

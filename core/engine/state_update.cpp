@@ -110,8 +110,7 @@ void StateUpdater::freeBuffers()
 /// Every bucket of a plan is brought through the same buffers: of a small model they are smaller than a piece.
 int64_t StateUpdater::bufferElements(const StateUpdate &update) const
 {
-    const int64_t blocks = std::max<int64_t>(1, (update.mostHeld + kFileBlock - 1) / kFileBlock);
-    return std::min(m_chunkElements, blocks * kFileBlock);
+    return std::min(m_chunkElements, shapes::wholeFileBlocks(std::max<int64_t>(1, update.mostHeld)));
 }
 
 /// Here and not in the thread of the updates, because memory tags are those of the thread that trains.

@@ -67,15 +67,21 @@ TEST(StepSums, WaitForTheDeviceAndFollowEachOther)
     EXPECT_EQ(rows.byNumber[2].sums->computeNs, 100);
 }
 
-TEST(StepSums, DoNotWaitForeverForACallWithoutARecord)
+/// The host has ended step 1, which the device owes a record of, and has begun step 2.
+void goAStepAhead(StepSumsKeeper &keeper)
 {
-    Rows rows;
-    StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
     keeper.began(row(1, 0), 0);
     keeper.deviceOwes(1);
     keeper.ended(1, 10, {}, std::nullopt);
     keeper.began(row(2, 10), 10);
     keeper.deviceOwes(2);
+}
+
+TEST(StepSums, DoNotWaitForeverForACallWithoutARecord)
+{
+    Rows rows;
+    StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
+    goAStepAhead(keeper);
     keeper.finish(20);
     keeper.devicePaid(2, 30);
     keeper.values(1, {});
@@ -89,11 +95,7 @@ TEST(StepSums, AreNotFinishedByAHostThatIsAStepAhead)
 {
     Rows rows;
     StepSumsKeeper keeper(DeviceKind::Cuda, rows.sink());
-    keeper.began(row(1, 0), 0);
-    keeper.deviceOwes(1);
-    keeper.ended(1, 10, {}, std::nullopt);
-    keeper.began(row(2, 10), 10);
-    keeper.deviceOwes(2);
+    goAStepAhead(keeper);
     keeper.deviceOwes(2);
     keeper.values(1, {});
     keeper.devicePaid(2, 0); // a call of the next step that put nothing on the device, which is in step 1 for seconds

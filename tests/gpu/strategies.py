@@ -93,9 +93,10 @@ def places(offload, cuda):
 
 # What else is compared: gradients that travel in bf16 (bounds of bf16), and adapters on a frozen base, which have a curve
 # of their own.
+LORA = {"lora.rank": 8, "lora.targets": '["block.*"]'}
 OTHERS = {"bf16 grad": {"precision.reduce": "bf16"},
-          "lora": {"lora.rank": 8, "lora.targets": '["block.*"]'},
-          "lora cpu": {"lora.rank": 8, "lora.targets": '["block.*"]', **places("cpu", True)}}
+          "lora": LORA,
+          "lora cpu": {**LORA, **places("cpu", True)}}
 
 
 def cases(ranks, cuda, precision):
