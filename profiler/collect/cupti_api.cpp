@@ -40,6 +40,7 @@ std::string bindAll(CuptiApi &api)
     bind(library, api.getCallbackName, "cuptiGetCallbackName", missing);
     bind(library, api.subscribe, "cuptiSubscribe", missing);
     bind(library, api.unsubscribe, "cuptiUnsubscribe", missing);
+    bind(library, api.setThreadIdType, "cuptiSetThreadIdType", missing);
     bind(library, api.setAttribute, "cuptiActivitySetAttribute", missing);
     bind(library, api.registerCallbacks, "cuptiActivityRegisterCallbacks", missing);
     bind(library, api.enable, "cuptiActivityEnable", missing);

@@ -19,6 +19,7 @@ struct CuptiApi
     decltype(&cuptiGetCallbackName) getCallbackName;
     decltype(&cuptiSubscribe) subscribe;
     decltype(&cuptiUnsubscribe) unsubscribe;
+    decltype(&cuptiSetThreadIdType) setThreadIdType;
     decltype(&cuptiActivitySetAttribute) setAttribute;
     decltype(&cuptiActivityRegisterCallbacks) registerCallbacks;
     decltype(&cuptiActivityEnable) enable;

@@ -121,6 +121,9 @@ Result<> CuptiSource::start(RecordLevel level)
             m_api.setAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &limitBytes, &limit);
         result != CUPTI_SUCCESS)
         m_warnings.push_back("CUPTI's device memory could not be limited: " + m_api.text(result));
+    // The kernel's number of a thread, as everywhere else: CUPTI's own is the lower half of pthread_self().
+    if (const CUptiResult result = m_api.setThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM); result != CUPTI_SUCCESS)
+        m_warnings.push_back("Threads of CUDA's calls can't be named: " + m_api.text(result));
     if (const CUptiResult result = m_api.registerCallbacks(bufferRequested, bufferCompleted); result != CUPTI_SUCCESS)
         return fail("CUPTI takes no buffers: {}.", m_api.text(result));
     if (auto enabled = enableKinds(); !enabled)

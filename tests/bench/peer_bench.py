@@ -13,7 +13,6 @@ import random
 import shutil
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -23,22 +22,26 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file_
 VOCABULARY = {"tiny": 512, "15m": 32000, "124m": 50304, "350m": 32000, "1b3": 32000, "2b7": 32000, "6b7": 32000}
 
 
-def run_ranks(ranks, command, own_gpus=False, on_one_gpu=False):
-    """Starts the command once a rank; returns rank 0's output, or ends with what went wrong. own_gpus: rank k has GPU k;
-    on_one_gpu: PyTorch's ranks share the first one."""
-    processes = []
-    for rank, environment in enumerate(rank_processes.environments(ranks, GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")):
+def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False):
+    """Starts the command once a rank; returns rank 0's output. own_gpus: rank k has GPU k; on_one_gpu: PyTorch's ranks
+    share the first one. Raises OutOfMemory where a rank had too little, and ends with what else went wrong."""
+    each = rank_processes.environments(ranks, GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")
+    for rank, environment in enumerate(each):
         environment["LOCAL_DEVICE"] = str(rank) if own_gpus else "0"
         environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
         if on_one_gpu and ranks > 1:
             environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
-        processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                          text=True))
-    outputs = [process.communicate() for process in processes]
-    for rank, process in enumerate(processes):
-        if process.returncode != 0:
-            sys.exit(f"rank {rank} of {command[0]} ended with {process.returncode}:\n{outputs[rank][1][-3000:]}")
-    return outputs[0][0]
+    failed = rank_processes.run(command, ranks, log, each=each)
+    if failed and "out of memory" in failed.lower():
+        raise OutOfMemory
+    if failed:
+        sys.exit(f"a rank of {' '.join(command)} failed with {failed}")
+    with open(f"{log}.rank0.log") as output:
+        return output.read()
+
+
+class OutOfMemory(Exception):
+    pass
 
 
 class Case:
@@ -59,11 +62,13 @@ class Case:
             "precision.compute": self.dtype, "parallel.device": a.device, "parallel.strategy": a.strategy,
             "parallel.share_device": "true" if a.device == "cuda" and not a.gpus else "false",
         }
+        if a.strategy == "hybrid":
+            settings["parallel.shard_group"] = a.shard_group
         settings.update(assignment.split("=", 1) for assignment in a.set)
         command = [os.path.join(a.bin, "shardscope-worker"), a.config, "--out", out]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
-        run_ranks(self.ranks, command)
+        run_ranks(self.ranks, command, out)
         database = sqlite3.connect(os.path.join(out, "attempt-1", "rank-0.sqlite"))
         rows = database.execute("SELECT end_ns - start_ns, peak_allocated_bytes, exposed_communication_ns, wall_ns FROM step WHERE number > ? "
                                 "ORDER BY number", (a.warmup,)).fetchall()
@@ -80,6 +85,8 @@ class Case:
                    "--batch", str(self.batch), "--steps", str(a.steps), "--warmup", str(a.warmup), "--dtype", self.dtype,
                    "--strategy", "ddp" if a.strategy == "none" and self.ranks > 1 else a.strategy, "--backend", "nccl" if a.device == "cuda" else "gloo", "--lr", "3e-4",
                    "--data", self.tokens()]
+        if a.strategy == "hybrid":
+            command += ["--shard-group", str(a.shard_group)]
         command += a.peer
         if a.device == "cpu" and self.dtype == "fp32":
             self.peer_as_is += self.result_of(command)["step_ms"]
@@ -91,7 +98,8 @@ class Case:
 
     def result_of(self, command):
         a = self.a
-        return json.loads(run_ranks(self.ranks, command, a.gpus, a.device == "cuda" and not a.gpus).strip().splitlines()[-1])
+        output = run_ranks(self.ranks, command, os.path.join(self.folder, "peer"), a.gpus, a.device == "cuda" and not a.gpus)
+        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
 
     def tokens(self):
         """Random uint16 tokens, enough for every step of both."""
@@ -104,14 +112,28 @@ class Case:
                                     for _ in range(count)))
         return path
 
+    def figures(self):
+        """One row as a dictionary: milliseconds, bytes, and None for what was out of memory or not measured."""
+        a, median = self.a, lambda values: statistics.median(values) if values else None
+        strategy = f"hybrid {a.shard_group}" if a.strategy == "hybrid" else a.strategy
+        return dict(size=a.size, ranks=self.ranks, strategy=strategy, dtype=self.dtype, batch=self.batch, seq=a.seq, settings=a.set + a.peer,
+                    alone=a.alone, ours_ms=median(self.ours), ours_min_ms=min(self.ours, default=None),
+                    exposed=median(self.exposed) if self.ranks > 1 else None,
+                    ours_peak=self.ours_peak or None, peer_ms=median(self.peer), peer_min_ms=min(self.peer, default=None), peer_peak=self.peer_peak or None)
+
+    def name(self):
+        return f"{self.a.size:>5} {self.ranks} ranks {self.a.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set + self.a.peer)}"
+
     def line(self):
+        if not self.ours:
+            return f"{self.name()}  ours: out of memory", 0
         ours = statistics.median(self.ours)
-        text = (f"{self.a.size:>5} {self.ranks} ranks {self.a.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set + self.a.peer)}  "
+        text = (f"{self.name()}  "
                 f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  ")
         if self.ranks > 1 and self.exposed:
             text += f"exposed {100 * statistics.median(self.exposed):.1f} %  "
         if not self.peer:
-            return text + f"peak {self.ours_peak / 2**30:.2f} GiB", 0
+            return text + f"peak {self.ours_peak / 2**30:.2f} GiB{'' if self.a.alone else '  PyTorch: out of memory'}", 0
         peer = statistics.median(self.peer)
         text += (f"PyTorch {peer:9.1f} ms (min {min(self.peer):.1f})  "
                  f"ratio {ours / peer:.3f}")
@@ -132,14 +154,16 @@ def main():
     parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own, and --batch is a rank's")
     parser.add_argument("--seq", type=int, required=True)
     parser.add_argument("--dtypes", nargs="+", default=["bf16", "fp32"])
-    parser.add_argument("--strategy", choices=["full", "grad_op", "none"], default="full",
+    parser.add_argument("--strategy", choices=["full", "grad_op", "none", "hybrid"], default="full",
                         help="none: beside DDP")
+    parser.add_argument("--shard-group", type=int, default=2, help="hybrid: ranks that share a replica")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of ours")
     parser.add_argument("--peer", action="append", default=[], metavar="ARGUMENT", help="of torch_fsdp.py: --peer=--checkpoint")
     parser.add_argument("--alone", action="store_true", help="only ours: there is no such mode in PyTorch's")
+    parser.add_argument("--json", metavar="FILE", help="each row's figures are appended here, an object a line (tests/gpu/scaling_table.py reads them)")
     parser.add_argument("--keep", metavar="FOLDER", help="where our runs' folders are kept, to be looked into")
     parser.add_argument("--fail-above", type=float, help="exit with 1 where a ratio is over this")
     a = parser.parse_args()
@@ -157,11 +181,16 @@ def main():
                 batch = a.batch // ranks if a.device == "cuda" and not a.gpus else a.batch
                 case = Case(a, ranks, dtype, batch, folder)
                 for _ in range(a.turns):
-                    case.run_ours()
-                    if not a.alone:
-                        case.run_peer()
+                    for one in [case.run_ours] + ([] if a.alone else [case.run_peer]):
+                        try:
+                            one()
+                        except OutOfMemory:
+                            pass  # the line says so
                 text, ratio = case.line()
                 print(text, flush=True)
+                if a.json:
+                    with open(a.json, "a") as file:
+                        file.write(json.dumps(case.figures()) + "\n")
                 worst = max(worst, ratio)
     if a.fail_above and worst > a.fail_above:
         sys.exit(1)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much more model trains in the same memory: the decoder of 1b3's width with the most blocks that does its steps under
 a cap of the allocator (memory.cap_bytes), under `none` on one rank's memory and under `full` on 2, 4, 8 ranks of the one
-GPU. bf16, AdamW with fp32 moments, recompute of whole blocks, micro-batch 1. The number of blocks is found by what two small
+GPU; or, with --gpus, of 6b7's width on whole cards. bf16, AdamW with fp32 moments, recompute of whole blocks, micro-batch 1. The number of blocks is found by what two small
 models take, and proved by running it and one block more. Prints a table; exits with 1 where a ratio is below its goal.
 
-    tests/gpu/headline.py [--ranks 2,4,8] [--cap-gib 12] [--steps 5]      SHARDSCOPE_BIN names bin/
+    tests/gpu/headline.py [--ranks 2,4,8] [--cap-gib 12 | --gpus] [--steps 5]      SHARDSCOPE_BIN names bin/
 """
 import argparse
 import glob
@@ -15,6 +15,7 @@ import random
 import shutil
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,25 +23,35 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
 import rank_processes
 
-HIDDEN, FEED_FORWARD, HEADS, VOCABULARY, SEQUENCE = 2048, 5632, 16, 32000, 1024
+VOCABULARY, SEQUENCE = 32000, 1024
+WIDTHS = {"1b3": (2048, 5632, 16), "6b7": (4096, 11008, 32)}  # hidden size, feed-forward's, heads
 # Ranks that take turns on one GPU talk over loopback: with large buffers and several sockets a turn moves much (8 ranks
 # are twice as fast and more). Their memory is NCCL's own, so not under the cap.
 NCCL = {"NCCL_BUFFSIZE": "67108864", "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "4"}
 # Of the cap, what the last blocks cannot use: free pieces of the allocator that nothing asked for fits into. Rather too
 # little: a trial that fails ends in its first step.
 FRAGMENTED = 0.15 * 2**30
+# Of a card, what the CUDA context, the kernels and NCCL take beside the allocator.
+CONTEXT = 1.5 * 2**30
 GOALS = {2: 1.9}  # parameters against `none`; every further doubling must give more than the one before
 
 
-def parameters(blocks):
-    return blocks * (4 * HIDDEN * HIDDEN + 3 * HIDDEN * FEED_FORWARD + 2 * HIDDEN) + 2 * VOCABULARY * HIDDEN + HIDDEN
+def parameters(width, blocks):
+    hidden, feed_forward, _ = width
+    return blocks * (4 * hidden * hidden + 3 * hidden * feed_forward + 2 * hidden) + 2 * VOCABULARY * hidden + hidden
 
 
-def write_model(folder, blocks):
+def card_bytes():
+    asked = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    return min(int(line) for line in subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()) * 2**20
+
+
+def write_model(folder, width, blocks):
+    hidden, feed_forward, heads = width
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w") as file:
-        json.dump({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN,
-                   "intermediate_size": FEED_FORWARD, "num_attention_heads": HEADS, "num_key_value_heads": HEADS,
+        json.dump({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
+                   "intermediate_size": feed_forward, "num_attention_heads": heads, "num_key_value_heads": heads,
                    "num_hidden_layers": blocks, "vocab_size": VOCABULARY, "max_position_embeddings": SEQUENCE,
                    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False}, file)
 
@@ -51,7 +62,7 @@ class Trial:
     def __init__(self, options, base, ranks, strategy, blocks, steps):
         name = os.path.join(base, f"{strategy}-{ranks}-{blocks}-{steps}")
         shutil.rmtree(name, ignore_errors=True)
-        write_model(name + "-model", blocks)
+        write_model(name + "-model", options.width, blocks)
         open(name + ".toml", "w").close()
         command = [os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker"), name + ".toml", "--out", name]
         for key, value in {
@@ -59,8 +70,9 @@ class Trial:
                 "train.steps": steps, "train.micro_batch": 1, "train.accumulation": 1,
                 "checkpoint.at_end": "false", "train.sequence_length": SEQUENCE,
                 "precision.compute": "bf16", "optimizer.warmup_steps": 0, "memory.recompute": "block",
-                "memory.cap_bytes": int(options.cap_gib * 2**30), "parallel.device": options.device,
-                "parallel.strategy": strategy, "parallel.share_device": "true" if options.device == "cuda" else "false"}.items():
+                "memory.cap_bytes": 0 if options.gpus else int(options.cap_gib * 2**30), "parallel.device": options.device,
+                "parallel.strategy": strategy,
+                "parallel.share_device": "true" if options.device == "cuda" and not options.gpus else "false"}.items():
             command += ["--set", f"{key}={value}"]
         began = time.monotonic()
         self.text = rank_processes.run(command, ranks, name)
@@ -81,7 +93,7 @@ def largest(options, base, ranks, strategy):
     """The trial with the most blocks that trains, and the one with a block more that doesn't."""
     few, more = (Trial(options, base, ranks, strategy, blocks, 2) for blocks in (2, 6))
     a_block = (more.peak - few.peak) / 4
-    blocks = max(1, int(2 + (options.cap_gib * 2**30 - FRAGMENTED - few.peak) / a_block))
+    blocks = max(1, int(2 + (options.room - FRAGMENTED - few.peak) / a_block))
     trial = Trial(options, base, ranks, strategy, blocks, options.steps)
     while not trial.ok and blocks > 1:
         failed, blocks = trial, blocks - 1
@@ -101,8 +113,12 @@ def main():
     parser.add_argument("--cap-gib", type=float, default=12)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own, and all of it")
     options = parser.parse_args()
-    os.environ.update(NCCL)
+    options.room = card_bytes() - CONTEXT if options.gpus else options.cap_gib * 2**30
+    options.width = WIDTHS["6b7" if options.gpus else "1b3"]
+    if not options.gpus:
+        os.environ.update(NCCL)
     base = tempfile.mkdtemp(prefix="headline-")
     with open(os.path.join(base, "tokens.bin"), "wb") as file:
         generator = random.Random(1)
@@ -112,7 +128,7 @@ def main():
     for ranks in [1] + [int(r) for r in options.ranks.split(",")]:
         strategy = "none" if ranks == 1 else "full"
         blocks, trial, failed = largest(options, base, ranks, strategy)
-        count = parameters(blocks)
+        count = parameters(options.width, blocks)
         reference = reference or count
         ratio = count / reference
         bad |= ranks > 1 and (ratio < GOALS.get(ranks, 0) or ratio <= before)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Real workers on one GPU: 1, 2 and 4 ranks (several ranks share the card through the real NCCL), every strategy, fp32,
-bf16 and fp16, with and without offload, LoRA and gradients that travel in bf16,
+bf16 and fp16, with and without offload, recompute, LoRA and gradients that travel in bf16,
 against the 1-rank run of the same precision: losses and gradient norms of every step. Then, by SQL in what they
 recorded: the memory equation at every sample, samples after step 10 with more reserved than that step had, kernels, NCCL
 kernels joined to their collectives, drops. Prints a table;
@@ -16,6 +16,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+from multiprocessing.pool import ThreadPool
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
 import rank_processes
@@ -96,7 +97,15 @@ def places(offload, cuda):
 LORA = {"lora.rank": 8, "lora.targets": '["block.*"]'}
 OTHERS = {"bf16 grad": {"precision.reduce": "bf16"},
           "lora": LORA,
-          "lora cpu": {**LORA, **places("cpu", True)}}
+          "lora cpu": {**LORA, **places("cpu", True)},
+          "block": {"memory.recompute": "block"},
+          "selective": {"memory.recompute": "selective"},
+          "act": {"memory.activation_offload": "true"},
+          "act block": {"memory.recompute": "block", "memory.activation_offload": "true"},
+          "block cpu": {"memory.recompute": "block", **places("cpu", True)}}
+# What four ranks and more have: groups of two.
+GROUPS = [("hybrid", "", {"parallel.shard_group": 2}), ("hybrid", "block cpu", {"parallel.shard_group": 2, **OTHERS["block cpu"]}),
+          ("full", "reshard 2", {"parallel.reshard_group": 2})]
 
 
 def cases(ranks, cuda, precision):
@@ -104,8 +113,9 @@ def cases(ranks, cuda, precision):
     strategies = ["full"] if ranks == 1 else ["full", "grad_op", "none"]
     special = {name: places(name, cuda) for name in (["cpu", "opt", "grad", "nvme"] if cuda else ["nvme"])}
     special.update({name: settings for name, settings in OTHERS.items()
-                    if (ranks > 1 and precision != "fp32" or name != "bf16 grad") and (cuda or name != "lora cpu")})
-    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2]
+                    if (ranks > 1 and precision != "fp32" or name != "bf16 grad") and (cuda or not {"cpu", "act"} & set(name.split()))})
+    groups = [row for row in GROUPS if cuda or "cpu" not in row[1]] if ranks >= 4 else []
+    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2] + groups
 
 
 def main():
@@ -118,6 +128,7 @@ def main():
     parser.add_argument("--precisions", default=",".join(BOUNDS))
     parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own")
     parser.add_argument("--keep")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many rows at a time")
     options = parser.parse_args()
     if options.steps <= SETTLED:
         parser.error(f"--steps: more than {SETTLED}, after which no reserved memory may grow")
@@ -128,41 +139,40 @@ def main():
     bad = 0
     print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':9} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} {'grown':>5} "
           f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
-    for precision in options.precisions.split(","):
+    rows = [(precision, ranks, *case) for precision in options.precisions.split(",") for ranks in map(int, options.ranks.split(","))
+            for case in cases(ranks, cuda, precision)]
+    references = {}
+
+    def train(row):
+        precision, ranks, strategy, special, settings = row
+        folder = os.path.join(base, f"{precision}-{ranks}-{strategy}{'-' + special.replace(' ', '-') if special else ''}")
+        shutil.rmtree(folder, ignore_errors=True)
+        return folder, run(worker, folder, ranks, {
+            "model.preset": options.preset, "parallel.strategy": strategy, "parallel.device": options.device,
+            "parallel.share_device": "true" if cuda and not options.gpus else "false", "precision.compute": precision,
+            "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
+            "train.steps": options.steps, "checkpoint.at_end": "false", "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
+            "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **settings, **SCALE.get(precision, {})})
+
+    for (precision, ranks, strategy, special, _), (folder, failed) in zip(rows, ThreadPool(options.jobs).imap(train, rows)):
+        title = f"{precision:9} {ranks:5} {strategy:8} {special:9}"
+        losses, norms = ([], []) if failed else curve(folder)
+        if failed or len(losses) != options.steps or None in losses or None in norms:
+            bad += 1
+            print(f"{title} FAILED {failed or f'{len(losses)} steps recorded, losses {losses[:3]} …'}", flush=True)
+            continue
         loss_bound, norm_bound = BOUNDS[precision]
-        references = {}
-        for ranks in map(int, options.ranks.split(",")):
-            for strategy, special, settings in cases(ranks, cuda, precision):
-                name = f"{precision}-{ranks}-{strategy}{'-' + special.replace(' ', '-') if special else ''}"
-                folder = os.path.join(base, name)
-                shutil.rmtree(folder, ignore_errors=True)
-                failed = run(worker, folder, ranks, {
-                    "model.preset": options.preset, "parallel.strategy": strategy, "parallel.device": options.device,
-                    "parallel.share_device": "true" if cuda and not options.gpus else "false", "precision.compute": precision,
-                    "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
-                    "train.steps": options.steps, "checkpoint.at_end": "false", "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
-                    "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **settings,
-                    **SCALE.get(precision, {})})
-                if failed:
-                    bad += 1
-                    print(f"{precision:9} {ranks:5} {strategy:8} {special:9} FAILED {failed}")
-                    continue
-                losses, norms = curve(folder)
-                if len(losses) != options.steps or None in losses or None in norms:
-                    bad += 1
-                    print(f"{precision:9} {ranks:5} {strategy:8} {special:9} FAILED: {len(losses)} steps recorded, losses {losses[:3]} …")
-                    continue
-                reference = references.setdefault(special.startswith("lora"), (losses, norms))
-                loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
-                r = recorded(folder, cuda)
-                wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or r["grown"] or not r["samples"] or r["dropped"]
-                         or losses[-1] >= losses[0] or (cuda and not r["kernels"]) or (cuda and ranks > 1 and not r["nccl"])
-                         or (ranks > 1 and r["timed"] != r["collectives"]))
-                bad += bool(wrong)
-                print(f"{precision:9} {ranks:5} {strategy:8} {special:9} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
-                      f"{r['unequal']:7} {r['grown']:5} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
-                      f"{'  OVER ITS BOUND' if wrong else ''}", flush=True)
-    print(f"{bad} rows over their bounds; folders in {base}")
+        reference = references.setdefault((precision, special.startswith("lora")), (losses, norms))
+        loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
+        r = recorded(folder, cuda)
+        wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or r["grown"] or not r["samples"] or r["dropped"]
+                 or losses[-1] >= losses[0] or (cuda and not r["kernels"]) or (cuda and ranks > 1 and not r["nccl"])
+                 or (ranks > 1 and r["timed"] != r["collectives"]))
+        bad += bool(wrong)
+        print(f"{title} {loss:9.1e} {norm:9.1e} {r['peak'] / 2**20:9.1f} {r['samples']:8} "
+              f"{r['unequal']:7} {r['grown']:5} {r['kernels']:8} {r['nccl']:6} {r['timed']:9}/{r['collectives']:<8} {r['dropped']:7}"
+              f"{'  OVER ITS BOUND' if wrong else ''}", flush=True)
+    print(f"{bad} of {len(rows)} rows over their bounds; folders in {base}")
     return 1 if bad else 0
 
 

@@ -28,13 +28,13 @@ at::Tensor readRaw(const std::filesystem::path &path, at::IntArrayRef sizes, at:
 }
 
 /// Loads the case's model, compares logits, and writes it again beside.
-void compareLogits(const std::filesystem::path &place)
+void compareLogits(const std::filesystem::path &place, at::Device device)
 {
     const auto folder = pretrained::WeightFolder::open(place / "model");
     ASSERT_TRUE(folder.has_value()) << folder.error().text;
     EXPECT_TRUE(folder->warnings().empty()) << folder->warnings().front();
     observe::Observer observer;
-    auto communicator = engine::Communicator::create({}, observer);
+    auto communicator = engine::Communicator::create({.device = device}, observer);
     ASSERT_TRUE(communicator.has_value());
     model::Decoder decoder(folder->shape(), {}, **communicator, observer);
     const auto loaded = model::loadWeights(decoder.engine(), *folder);
@@ -42,7 +42,8 @@ void compareLogits(const std::filesystem::path &place)
     const at::Tensor tokens = readRaw(place / "tokens", {kSequences, kTokens}, at::kLong);
     const at::Tensor expected =
         readRaw(place / "logits", {kSequences, kTokens, folder->shape().vocabulary}, at::kFloat);
-    EXPECT_LT((decoder.forwardLogits(tokens) - expected).abs().max().item<double>(), test::kLogitTolerance);
+    EXPECT_LT((decoder.forwardLogits(tokens.to(device)).cpu() - expected).abs().max().item<double>(),
+              test::kLogitTolerance);
 
     auto writer = pretrained::FolderWriter::create(place / "export", folder->shape(),
                                                    {.shardBytes = 100'000, .original = place / "model"});
@@ -52,9 +53,8 @@ void compareLogits(const std::filesystem::path &place)
     ASSERT_TRUE(finished.has_value()) << finished.error().text;
 }
 
-} // namespace
-
-TEST(Transformers, logitsAreTheSameBothWays)
+/// Every case, on this device. The peer computes on the CPU.
+void compareAllCases(at::Device device)
 {
     if (!test::TransformersPeer::isInstalled())
         GTEST_SKIP() << test::TransformersPeer::kMissing;
@@ -66,7 +66,21 @@ TEST(Transformers, logitsAreTheSameBothWays)
     ASSERT_EQ(cases.size(), 14U);
     for (const std::string &name : cases) {
         SCOPED_TRACE(name);
-        compareLogits(folder / name);
+        compareLogits(folder / name, device);
     }
     peer.expectSameLogits("check", cases);
+}
+
+} // namespace
+
+TEST(Transformers, logitsAreTheSameBothWays)
+{
+    compareAllCases(at::kCPU);
+}
+
+TEST(TransformersCuda, logitsAreTheSameBothWays)
+{
+    if (!torch::cuda::is_available())
+        GTEST_SKIP() << "no CUDA device";
+    compareAllCases({at::kCUDA, 0});
 }

@@ -91,7 +91,8 @@ def main():
     ap.add_argument("--warmup", type=int, default=3)
     ap.add_argument("--batch", type=int, default=4, help="sequences a rank and step")
     ap.add_argument("--seq", type=int, default=2048)
-    ap.add_argument("--strategy", choices=["full", "grad_op", "ddp", "none"], default="full")
+    ap.add_argument("--strategy", choices=["full", "grad_op", "ddp", "none", "hybrid"], default="full")
+    ap.add_argument("--shard-group", type=int, default=2, help="hybrid: so many ranks share a replica (FSDP2's 2-D mesh)")
     ap.add_argument("--backend", choices=["nccl", "gloo"], default="nccl")
     ap.add_argument("--dtype", choices=["bf16", "fp16", "fp32"], default="bf16", help="fp16: with torch.amp.GradScaler")
     ap.add_argument("--clip", type=float, default=0, metavar="NORM", help="clip the whole gradient's norm; 0: don't")
@@ -117,7 +118,8 @@ def main():
     torch.manual_seed(a.seed)
     half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(a.dtype)
     dim, layers, heads, hidden, vocab = SIZES[a.size]
-    model = Llama(dim, layers, heads, hidden, vocab).to(dev)
+    with dev:  # there at once: drawing 6b7's weights on the host takes minutes
+        model = Llama(dim, layers, heads, hidden, vocab)
     n_params = sum(p.numel() for p in model.parameters())
     cos, sin = rope_table(model.head_dim, a.seq, dev)
 
@@ -128,9 +130,12 @@ def main():
     if a.compile:
         for b in model.blocks:
             b.compile()
-    if a.strategy in ("full", "grad_op"):
+    if a.strategy in ("full", "grad_op", "hybrid"):
         from torch.distributed.fsdp import fully_shard, MixedPrecisionPolicy, CPUOffloadPolicy
-        kw = dict(reshard_after_forward=a.strategy == "full")
+        kw = dict(reshard_after_forward=a.strategy != "grad_op")
+        if a.strategy == "hybrid":
+            from torch.distributed.device_mesh import init_device_mesh
+            kw["mesh"] = init_device_mesh(dev.type, (world // a.shard_group, a.shard_group), mesh_dim_names=("replicate", "shard"))
         if half:
             kw["mp_policy"] = MixedPrecisionPolicy(param_dtype=half, reduce_dtype=torch.float32)
         if a.offload:

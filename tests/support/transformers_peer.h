@@ -23,8 +23,11 @@ public:
         : m_folder(std::move(folder))
     {
     }
-    /// Else tests skip: packaging/test_wheels.sh installs it.
-    static bool isInstalled() { return std::filesystem::exists(dependencies() / "test-wheels/transformers"); }
+    /// Else tests skip: packaging/test_wheels.sh installs it. A machine that has tests but no build has its own.
+    static bool isInstalled()
+    {
+        return hasWheels() || std::system((python() + " -c 'import transformers' >/dev/null 2>&1").c_str()) == 0;
+    }
     static constexpr const char *kMissing = "transformers is not installed: packaging/test_wheels.sh installs it";
 
     /// Lines that the peer prints for this verb in the folder. Without cases: all that it knows.
@@ -32,9 +35,8 @@ public:
     {
         const std::filesystem::path output = m_folder / (verb + ".out");
         const std::filesystem::path errors = m_folder / (verb + ".err");
-        std::string command =
-            "PYTHONPATH=" + quoted(dependencies() / "test-wheels") + " " + quoted(dependencies() / "venv/bin/python") +
-            " " + quoted(source() / "tests/peers/transformers_models.py") + " " + verb + " " + quoted(m_folder);
+        std::string command = python() + " " + quoted(source() / "tests/peers/transformers_models.py") + " " + verb +
+                              " " + quoted(m_folder);
         for (const std::string &name : cases)
             command += " " + name;
         const int status = std::system((command + " >" + quoted(output) + " 2>" + quoted(errors)).c_str());
@@ -60,6 +62,16 @@ public:
     }
 
 private:
+    static bool hasWheels() { return std::filesystem::exists(dependencies() / "test-wheels/transformers"); }
+    /// As a shell takes it.
+    static std::string python()
+    {
+        if (hasWheels())
+            return "PYTHONPATH=" + quoted(dependencies() / "test-wheels") + " " +
+                   quoted(dependencies() / "venv/bin/python");
+        const char *asked = std::getenv("SHARDSCOPE_PYTHON");
+        return asked && *asked ? quoted(asked) : "false";
+    }
     static std::filesystem::path source()
     {
         const char *source = std::getenv("SHARDSCOPE_SOURCE");

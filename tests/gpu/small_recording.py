@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A run of `tiny` that records everything, packed to be brought back: what the tests of the views open as a recording of real
+GPUs. Each rank has a GPU of its own.
+
+    tests/gpu/small_recording.py --ranks 2 --out recording.tar.xz      SHARDSCOPE_BIN names bin/
+"""
+import argparse
+import os
+import sys
+import tarfile
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+import rank_processes
+
+SETTINGS = {"model.preset": "tiny", "train.steps": 6, "train.micro_batch": 2, "train.sequence_length": 128, "optimizer.warmup_steps": 0,
+            "parallel.strategy": "full", "parallel.device": "cuda", "record.level": "full", "checkpoint.at_end": "false"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--out", required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="recording-") as base:
+        name = f"{options.ranks}-gpus"
+        folder = os.path.join(base, name)
+        open(folder + ".toml", "w").close()
+        command = [os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker"), folder + ".toml", "--out", folder]
+        for key, value in {**SETTINGS, "run.name": name, "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES"}.items():
+            command += ["--set", f"{key}={value}"]
+        if failed := rank_processes.run(command, options.ranks, folder, timeout=300):
+            sys.exit(failed)
+        with tarfile.open(options.out, "w:xz") as archive:
+            archive.add(folder, name)
+    print(f"{options.out}: {os.path.getsize(options.out)} bytes")
+
+
+if __name__ == "__main__":
+    main()
