@@ -2,6 +2,7 @@
 #include "profiler/store/recording.h"
 #include "recording_fixture.h"
 #include "tests/support/patience.h"
+#include "two_gpus.h"
 #include "ui/common/chart.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
@@ -42,6 +43,8 @@ private Q_SLOTS:
     void readingOnIsReadingAll();
     void nothingIsReadWhileHidden();
     void cancelHoldsUntilLoad();
+    void everySampleOfTwoGpusAddsUp();
+    void thePeakOfTwoGpusIsTheHighestSample();
 
 private:
     qlonglong bytesAt(int row, int column)
@@ -333,6 +336,64 @@ void MemoryPageTest::cancelHoldsUntilLoad()
     load->click();
     QTRY_COMPARE(m_page->face(), Page::Face::Content);
     QVERIFY(live->finish().has_value());
+}
+
+void MemoryPageTest::everySampleOfTwoGpusAddsUp()
+{
+    const test::TemporaryFolder folder;
+    test::copyTwoGpusRecording(folder.path() / "run");
+    auto recording = store::Recording::open(folder.path() / "run");
+    QVERIFY(recording.has_value());
+    for (int rank = 0; rank < 2; ++rank) {
+        const test::PlainSql sql(folder.path() / "run", rank);
+        const auto allocated = sql.rows("SELECT time_ns, allocated_bytes FROM memory WHERE place = 'device' "
+                                        "ORDER BY time_ns, memory_id");
+        const MemoryRequest request{.process = recording->catalog()->rankProcess(1, rank), .place = "device"};
+        const auto read = readMemory(*recording, request, nullptr, {});
+        QVERIFY(read.has_value());
+        const store::MemoryColumns &samples = (*read)->samples;
+        QCOMPARE(samples.size(), allocated.size());
+        for (size_t i = 0; i < samples.size(); ++i) {
+            int64_t sum = samples.roundingBytes[i];
+            for (const auto &category : samples.categoryBytes)
+                sum += category[i];
+            QCOMPARE(sum, allocated[i][1]);
+            QCOMPARE(samples.timeNs[i] + recording->catalog()->originNs, allocated[i][0]);
+        }
+    }
+}
+
+void MemoryPageTest::thePeakOfTwoGpusIsTheHighestSample()
+{
+    const test::TemporaryFolder folder;
+    test::copyTwoGpusRecording(folder.path() / "run");
+    m_reader->open(QString::fromStdString((folder.path() / "run").string()));
+    QTRY_VERIFY(m_page->snapshot() && m_page->snapshot()->samples.size() > 500);
+    auto *ranks = m_page->findChild<QComboBox *>();
+    for (int rank = 0; rank < 2; ++rank) {
+        ranks->setCurrentIndex(rank);
+        Q_EMIT ranks->activated(rank);
+        QTRY_VERIFY(m_page->isSettled());
+        QTRY_COMPARE(m_page->snapshot()->process, m_page->snapshot()->catalog->rankProcess(1, rank));
+        const test::PlainSql sql(folder.path() / "run", rank);
+        const int rows = model().rowCount();
+        QCOMPARE(bytesAt(rows - 1, PeakTableModel::kTotalColumn),
+                 qlonglong(sql.value("SELECT max(allocated_bytes) FROM memory WHERE place = 'device'")));
+        // Row by row: what memory_peak has of each unit at the step whose peak is the highest, the first of equals.
+        for (const auto &unit :
+             sql.texts("SELECT ifnull(unit.name, 'no unit'), sum(bytes) FROM memory_peak "
+                       "LEFT JOIN unit USING (unit_id) WHERE memory_id = (SELECT memory_id FROM memory "
+                       "WHERE is_step_peak ORDER BY allocated_bytes DESC, time_ns LIMIT 1) GROUP BY 1")) {
+            int found = 0;
+            for (int row = 0; row < rows; ++row) {
+                if (model().unitAt(row) != QString::fromStdString(unit[0]))
+                    continue;
+                ++found;
+                QCOMPARE(QString::number(bytesAt(row, PeakTableModel::kTotalColumn)), QString::fromStdString(unit[1]));
+            }
+            QCOMPARE(found, 1);
+        }
+    }
 }
 
 } // namespace shardscope::ui::memory

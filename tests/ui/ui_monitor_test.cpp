@@ -6,6 +6,7 @@
 #include "profiler/store/writer.h"
 #include "recording_fixture.h"
 #include "tests/support/patience.h"
+#include "two_gpus.h"
 #include "ui/common/chart.h"
 #include "ui/common/chart_markers.h"
 #include "ui/common/colors.h"
@@ -275,6 +276,41 @@ private Q_SLOTS:
         QCOMPARE(series.memory(0).x.size(), samples);
         QCOMPARE(series.loss().x.size(), size_t(6));
         QCOMPARE(series.stepAt(-1.0)->second, int64_t(0));
+    }
+
+    void theLivePageOfTwoGpusAddsUp()
+    {
+        test::TemporaryFolder temporary;
+        test::copyTwoGpusRecording(temporary.path() / "run");
+        Result<store::Recording> recording = store::Recording::open(temporary.path() / "run");
+        QVERIFY(recording.has_value());
+        const auto delta = loadLive(*recording, {}, {});
+        QVERIFY(delta.has_value());
+        LiveSeries series;
+        series.add(**delta);
+        for (int rank = 0; rank < 2; ++rank) {
+            const test::PlainSql sql(temporary.path() / "run", rank);
+            // The samples are few enough that none is left out.
+            const auto allocated =
+                sql.rows("SELECT allocated_bytes FROM memory WHERE place = 'device' ORDER BY time_ns, memory_id");
+            const ChartData memory = series.memory(rank);
+            QCOMPARE(memory.x.size(), allocated.size());
+            for (size_t i = 0; i < memory.x.size(); ++i) {
+                double sum = 0;
+                for (size_t c = 0; c <= kMemoryCategories; ++c)
+                    sum += memory.columns[c][i];
+                QCOMPARE(sum, double(allocated[i][0]));
+            }
+            const auto walls = sql.rows("SELECT end_ns - start_ns FROM step ORDER BY number");
+            const ChartData steps = series.stepTime(rank);
+            QCOMPARE(steps.x.size(), walls.size());
+            for (size_t i = 0; i < steps.x.size(); ++i) {
+                double sum = 0;
+                for (const auto &part : steps.columns)
+                    sum += part[i];
+                QCOMPARE(sum, double(walls[i][0]));
+            }
+        }
     }
 
     void thePauseBetweenAttemptsTakesNoRoom()

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the timeline makes of a run on two GPUs, against plain SQL over the same databases.
+#include "profiler/store/recording.h"
+#include "tests/support/temporary_folder.h"
+#include "two_gpus.h"
+#include "ui/timeline/collective_links.h"
+#include "ui/timeline/coverage.h"
+#include "ui/timeline/snapshot_builder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace shardscope::ui::timeline {
+namespace {
+
+/// A collective leaves both cards together: each one's last flag has crossed NVLink, about a microsecond. CUPTI puts
+/// each card's clock on the host's, which adds its own error: 0.6 µs at the median here, 3.7 at worst (NCCL's first
+/// call).
+constexpr int64_t kClocksNs = 10'000;
+
+class TwoGpus : public testing::Test
+{
+protected:
+    static void SetUpTestSuite()
+    {
+        s_folder = std::make_unique<test::TemporaryFolder>();
+        test::copyTwoGpusRecording(s_folder->path() / "run");
+        auto recording = store::Recording::open(s_folder->path() / "run");
+        ASSERT_TRUE(recording) << recording.error().text;
+        auto snapshot = readSnapshot(*recording, nullptr, {});
+        ASSERT_TRUE(snapshot) << snapshot.error().text;
+        s_snapshot = *snapshot;
+        for (int rank = 0; rank < 2; ++rank)
+            s_sql[size_t(rank)] = std::make_unique<test::PlainSql>(s_folder->path() / "run", rank);
+    }
+    static void TearDownTestSuite()
+    {
+        s_sql = {};
+        s_snapshot.reset();
+        s_folder.reset();
+    }
+    void SetUp() override { ASSERT_TRUE(s_snapshot && s_snapshot->ranks.size() == 2); }
+
+    static const test::PlainSql &sql(size_t rank) { return *s_sql[rank]; }
+    static const Snapshot &snapshot() { return *s_snapshot; }
+
+private:
+    static std::unique_ptr<test::TemporaryFolder> s_folder;
+    static std::shared_ptr<const Snapshot> s_snapshot;
+    static std::array<std::unique_ptr<test::PlainSql>, 2> s_sql;
+};
+std::unique_ptr<test::TemporaryFolder> TwoGpus::s_folder;
+std::shared_ptr<const Snapshot> TwoGpus::s_snapshot;
+std::array<std::unique_ptr<test::PlainSql>, 2> TwoGpus::s_sql;
+
+TEST_F(TwoGpus, LanesAreThePhasesThenTheStreamsThenTheThreadsOfBothRanks)
+{
+    for (size_t r = 0; r < 2; ++r) {
+        std::vector<test::PlainSql::Row> shown;
+        for (const auto &lane : snapshot().ranks[r].lanes) {
+            const TimeRange extent = lane->extent();
+            shown.push_back({fmt::format("{}", toText(lane->info.kind)), lane->info.name,
+                             std::to_string(lane->spanCount()), std::to_string(extent.startNs),
+                             std::to_string(extent.endNs)});
+        }
+        EXPECT_EQ(shown,
+                  sql(r).texts(fmt::format(
+                      "SELECT lane.kind, lane.name, count(*), min(start_ns) - {0}, max(start_ns + duration_ns) - "
+                      "{0} FROM lane JOIN span USING (lane_id) GROUP BY lane_id ORDER BY "
+                      "instr('phase stream thread', kind), sort_order",
+                      sql(r).originNs())));
+        std::vector<std::string> names;
+        for (const auto &row : shown)
+            names.push_back(row[0] + ' ' + row[1]);
+        EXPECT_EQ(std::vector(names.begin(), names.begin() + 3),
+                  (std::vector<std::string>{"phase phases", "stream compute", "stream communication"}));
+        EXPECT_EQ(std::count(names.begin(), names.end(), "thread train thread"), 1);
+    }
+}
+
+TEST_F(TwoGpus, ACollectiveIsOnBothCardsAtTheSameTime)
+{
+    const int64_t originNs = sql(0).originNs();
+    const auto parts =
+        sql(0).rows("SELECT sequence, c.started_ns, c.ended_ns, d.started_ns, d.ended_ns FROM collective c "
+                    "JOIN other.collective d USING (sequence) WHERE c.operation = d.operation ORDER BY 1");
+    ASSERT_EQ(parts.size(), snapshot().collectives->size());
+    std::array<int64_t, 2> waitNs{}, expectedNs{};
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const store::CollectiveCall &call = (*snapshot().collectives)[i];
+        SCOPED_TRACE(call.sequence);
+        ASSERT_EQ(call.sequence, parts[i][0]);
+        const std::vector<SpanRef> spans = linkedSpans(snapshot(), call);
+        ASSERT_EQ(spans.size(), 2u);
+        for (size_t r = 0; r < 2; ++r) {
+            EXPECT_EQ(snapshot().lane(spans[r]).info.name, "communication");
+            const SpanRecord record = snapshot().record(spans[r]);
+            EXPECT_EQ(record.startNs, parts[i][1 + 2 * r] - originNs);
+            EXPECT_EQ(record.endNs(), parts[i][2 + 2 * r] - originNs);
+            waitNs[r] += waitOf(record, call).durationNs();
+            expectedNs[r] += std::max<int64_t>(0, parts[i][3 - 2 * r] - parts[i][1 + 2 * r]);
+        }
+        const SpanRecord one = snapshot().record(spans[0]), other = snapshot().record(spans[1]);
+        EXPECT_TRUE((TimeRange{one.startNs, one.endNs()}.intersects({other.startNs, other.endNs()})));
+        EXPECT_LE(std::abs(one.endNs() - other.endNs()), kClocksNs);
+    }
+    EXPECT_EQ(waitNs, expectedNs);
+    EXPECT_GT(waitNs[0] + waitNs[1], 0);
+}
+
+TEST_F(TwoGpus, EachNcclKernelIsOneCollectiveOfItsKind)
+{
+    static constexpr std::pair<Operation, const char *> kKernels[] = {{Operation::AllGather, "AllGather"},
+                                                                      {Operation::ReduceScatter, "ReduceScatter"},
+                                                                      {Operation::AllReduce, "AllReduce"}};
+    for (uint32_t r = 0; r < 2; ++r) {
+        std::map<Operation, int64_t> kernels;
+        for (const auto &lane : snapshot().ranks[r].lanes) {
+            for (const SpanTrack &track : lane->tracks()) {
+                track.forEach(track.begin(), track.end(), [&](SpanPosition p) {
+                    const SpanRecord record = track.record(p);
+                    const std::string_view name = snapshot().nameOf(record.name);
+                    if (!name.starts_with("nccl") || lane->info.kind != LaneKind::Stream)
+                        return;
+                    EXPECT_EQ(record.category, SpanCategory::Communication);
+                    const store::CollectiveCall *call = snapshot().callOf(r, record.collective);
+                    ASSERT_TRUE(call) << name;
+                    EXPECT_EQ(snapshot().unitOf(record.unit), call->unit);
+                    for (const auto &[operation, part] : kKernels)
+                        EXPECT_EQ(name.find(part) != std::string_view::npos, operation == call->operation) << name;
+                    ++kernels[call->operation];
+                });
+            }
+        }
+        for (const auto &[operation, part] : kKernels) {
+            EXPECT_EQ(
+                kernels[operation],
+                sql(r).value(fmt::format("SELECT count(*) FROM collective WHERE operation = '{}'", toText(operation))));
+            EXPECT_GT(kernels[operation], 0) << part;
+        }
+    }
+}
+
+TEST_F(TwoGpus, KernelsAndPhasesLieInTheirStep)
+{
+    for (size_t r = 0; r < 2; ++r) {
+        const RankTimeline &rank = snapshot().ranks[r];
+        std::map<int64_t, TimeRange> steps;
+        for (const store::StepInfo &step : *rank.steps)
+            steps[step.number] = {step.startNs, step.endNs.value()};
+        ASSERT_EQ(steps.size(), 6u);
+        int64_t inSteps = 0;
+        for (const auto &lane : rank.lanes) {
+            if (lane->info.kind == LaneKind::Thread)
+                continue; // the host runs ahead of the device
+            for (const SpanTrack &track : lane->tracks()) {
+                track.forEach(track.begin(), track.end(), [&](SpanPosition p) {
+                    const SpanRecord record = track.record(p);
+                    if (record.step == kNone)
+                        return;
+                    ++inSteps;
+                    const TimeRange &step = steps.at(record.step);
+                    EXPECT_TRUE(record.startNs >= step.startNs && record.endNs() <= step.endNs)
+                        << snapshot().nameOf(record.name) << " of step " << record.step;
+                });
+            }
+        }
+        EXPECT_EQ(inSteps, sql(r).value("SELECT count(*) FROM span JOIN lane USING (lane_id) "
+                                        "WHERE kind <> 'thread' AND step_id IS NOT NULL"));
+    }
+}
+
+TEST_F(TwoGpus, ColumnsOfTheWholeRecordingLoseNoBusyTime)
+{
+    for (const int columns : {1, 1094, 3840}) {
+        for (size_t r = 0; r < 2; ++r) {
+            std::vector<test::PlainSql::Row> shown;
+            for (const auto &lane : snapshot().ranks[r].lanes) {
+                Busy busy;
+                for (const SpanTrack &track : lane->tracks()) {
+                    for (const Column &column : coverageOf(track, snapshot().extent, columns))
+                        busy += column.busy;
+                }
+                for (size_t c = 0; c < kCategories; ++c) {
+                    if (busy.ns[c] > 0)
+                        shown.push_back({std::to_string(lane->info.laneId),
+                                         std::string(toText(static_cast<SpanCategory>(c))),
+                                         std::to_string(busy.ns[c])});
+                }
+            }
+            std::sort(shown.begin(), shown.end());
+            EXPECT_EQ(shown, sql(r).texts("SELECT CAST(lane_id AS TEXT), category, sum(duration_ns) FROM span "
+                                          "GROUP BY 1, 2 ORDER BY 1, 2"))
+                << columns << " columns, rank " << r;
+        }
+    }
+}
+
+/// The recorder wrote these sums while the run went on; the timeline makes its own from the spans.
+TEST_F(TwoGpus, TheStepsSumsAreThoseOfTheRecorder)
+{
+    for (size_t r = 0; r < 2; ++r) {
+        const auto rows =
+            sql(r).rows("SELECT wall_ns, compute_ns, communication_ns, exposed_communication_ns, copy_ns, "
+                        "exposed_copy_ns, idle_ns FROM step ORDER BY number");
+        ASSERT_EQ(rows.size(), snapshot().ranks[r].steps->size());
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const store::StepInfo &step = (*snapshot().ranks[r].steps)[i];
+            const ActivitySums sums = sumsOf(*snapshot().ranks[r].activity, {step.startNs, step.endNs.value()});
+            EXPECT_EQ((std::vector<int64_t>{sums.wallNs, sums.computeNs, sums.communicationNs,
+                                            sums.exposedCommunicationNs, sums.copyNs, sums.exposedCopyNs, sums.idleNs}),
+                      rows[i])
+                << "rank " << r << ", step " << step.number;
+        }
+    }
+}
+
+} // namespace
+} // namespace shardscope::ui::timeline
