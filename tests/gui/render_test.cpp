@@ -2,12 +2,16 @@
 // shardscope --render as a user calls it: pictures without a display, and exit codes.
 #include "core/run/run_status.h"
 #include "recording_fixture.h"
+#include "two_gpus.h"
+#include "ui/common/colors.h"
 
+#include <QImage>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <map>
 #include <sqlite3.h>
 #include <sys/wait.h>
 
@@ -105,6 +109,64 @@ TEST_F(Render, DrawsTheWantedSteps)
         const Outcome outcome =
             shardscopeWith(quoted("a run") + " --render live --out x.png --range=" + std::string(wrong));
         EXPECT_EQ(outcome.exitCode, 2) << wrong;
+    }
+}
+
+/// How many pixels of a picture have each colour.
+static std::map<QRgb, int> coloursOf(const std::filesystem::path &path)
+{
+    std::map<QRgb, int> pixels;
+    const QImage image = QImage(QString::fromStdString(path.string())).convertToFormat(QImage::Format_RGB32);
+    for (int y = 0; y < image.height(); ++y) {
+        for (int x = 0; x < image.width(); ++x)
+            ++pixels[image.pixel(x, y)];
+    }
+    return pixels;
+}
+
+/// What a page of the run on two GPUs must show, and more of it than a legend's little square.
+static std::vector<QColor> shownIn(const std::string &page, const ui::Colors &colors, const test::PlainSql &sql)
+{
+    std::vector<QColor> shown;
+    if (page == "timeline") {
+        for (const SpanCategory category : {SpanCategory::Compute, SpanCategory::Communication, SpanCategory::Host})
+            shown.push_back(colors.category(category));
+        for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::Validate})
+            shown.push_back(colors.phase(phase));
+    }
+    if (page == "memory") {
+        for (size_t i = 0; i < kMemoryCategories; ++i) {
+            const auto category = static_cast<MemoryCategory>(i);
+            const std::string name(toText(category));
+            if (sql.value("SELECT max(" + name + "_bytes) * 50 > max(allocated_bytes) FROM memory"))
+                shown.push_back(colors.category(category)); // at least a fiftieth of the height
+        }
+    }
+    if (page == "live")
+        shown = {colors.category(SpanCategory::Communication), colors.category(SpanCategory::Host)};
+    return shown;
+}
+
+TEST_F(Render, PicturesOfTwoGpusShowWhatWasRecorded)
+{
+    test::copyTwoGpusRecording(m_folder.path() / "two gpus");
+    const test::PlainSql sql(m_folder.path() / "two gpus", 0);
+    for (const auto &[theme, scale, palette] :
+         {std::tuple("light", 1, ui::lightPalette()), std::tuple("dark", 2, ui::darkPalette())}) {
+        for (const std::string page : {"timeline", "memory", "live"}) {
+            SCOPED_TRACE(page + ' ' + theme);
+            const std::string options = std::string(" --range 2..6 --size 1280x800 --theme ") + theme + " --scale " +
+                                        std::to_string(scale) + " --out " + quoted("x.png");
+            const Outcome outcome = shardscopeWith(quoted("two gpus") + " --render " + page + options);
+            ASSERT_EQ(outcome.exitCode, 0) << outcome.output;
+            EXPECT_EQ(sizeOfPng(m_folder.path() / "x.png"), (std::pair{1280 * scale, 800 * scale}));
+            std::map<QRgb, int> pixels = coloursOf(m_folder.path() / "x.png");
+            const ui::Colors &colors = ui::Colors::of(palette);
+            EXPECT_GT(pixels[colors.card.rgb()] + pixels[colors.page.rgb()], 1280 * 800 / 10 * scale * scale);
+            for (const QColor &color : shownIn(page, colors, sql)) {
+                EXPECT_GT(pixels[color.rgb()], 250 * scale * scale) << color.name().toStdString();
+            }
+        }
     }
 }
 

@@ -394,6 +394,13 @@ void MemoryPageTest::thePeakOfTwoGpusIsTheHighestSample()
             QCOMPARE(found, 1);
         }
     }
+    // Steps in view have their own peak below.
+    QVERIFY(m_page->showSteps(4, 5));
+    const test::PlainSql sql(folder.path() / "run", 1);
+    const int64_t step =
+        sql.value("SELECT number FROM memory JOIN step USING (step_id) WHERE is_step_peak AND number IN "
+                  "(4, 5) ORDER BY allocated_bytes DESC, time_ns LIMIT 1");
+    QTRY_COMPARE(m_page->snapshot()->peak->step, step);
 }
 
 } // namespace shardscope::ui::memory

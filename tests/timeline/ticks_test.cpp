@@ -38,6 +38,23 @@ TEST(Ticks, TextHasTheDigitsThatTheSpacingNeeds)
     EXPECT_EQ(tickText(-1'700, 100), "-1.7 µs");
 }
 
+TEST(Ticks, StepsWithRoomHaveTheirNumbers)
+{
+    // The rest of a step at the left edge takes no place from the step that has room.
+    EXPECT_EQ(numberedBands({{172, 180, 16}, {180, 400, 16}, {400, 600, 16}}, 1280), (std::vector<size_t>{1, 2}));
+    // Alone, it has its number over what follows.
+    EXPECT_EQ(numberedBands({{172, 180, 16}, {180, 184, 16}}, 1280), (std::vector<size_t>{0}));
+    // None is cut at the right edge.
+    EXPECT_EQ(numberedBands({{100, 200, 16}, {200, 212, 16}}, 212), (std::vector<size_t>{0}));
+    std::vector<StepBand> narrow;
+    for (int i = 0; i < 200; ++i)
+        narrow.push_back({i * 3.0, i * 3.0 + 3, 20});
+    const auto numbered = numberedBands(narrow, 600);
+    EXPECT_GE(numbered.size(), 12u);
+    for (size_t k = 1; k < numbered.size(); ++k)
+        EXPECT_GE(narrow[numbered[k]].left - narrow[numbered[k - 1]].left, 20);
+}
+
 TEST(Ticks, NothingForNothing)
 {
     EXPECT_TRUE(ticksFor({5, 5}, 100, 80).timesNs.empty());

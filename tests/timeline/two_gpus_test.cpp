@@ -5,7 +5,9 @@
 #include "two_gpus.h"
 #include "ui/timeline/collective_links.h"
 #include "ui/timeline/coverage.h"
+#include "ui/timeline/lane_painter.h"
 #include "ui/timeline/snapshot_builder.h"
+#include "ui/timeline/span_details.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -43,6 +45,7 @@ protected:
 
     static const test::PlainSql &sql(size_t rank) { return *s_sql[rank]; }
     static const Snapshot &snapshot() { return *s_snapshot; }
+    static std::shared_ptr<const Snapshot> sharedSnapshot() { return s_snapshot; }
 
 private:
     static std::unique_ptr<test::TemporaryFolder> s_folder;
@@ -139,6 +142,34 @@ TEST_F(TwoGpus, EachNcclKernelIsOneCollectiveOfItsKind)
             EXPECT_GT(kernels[operation], 0) << part;
         }
     }
+}
+
+TEST_F(TwoGpus, RectanglesOfCollectivesSayWhatTheyDo)
+{
+    TimelineState state;
+    state.setSnapshot(sharedSnapshot());
+    state.setWidth(20'000);
+    const store::StepInfo &step = snapshot().ranks[0].steps->at(2);
+    state.setVisible({step.startNs, step.endNs.value()});
+    LanePainter painter(state, Colors::of(lightPalette()), {{20'000, 800}, 0, 1});
+    painter.paint();
+    std::map<QString, int64_t> labels;
+    for (const LabelPlace &place : painter.takeLabels()) {
+        if (!place.operation)
+            EXPECT_FALSE(snapshot().nameOf(place.name).starts_with("nccl")) << snapshot().nameOf(place.name);
+        else
+            ++labels[labelOf(snapshot(), place.name, place.unit, place.operation)];
+    }
+    // Calls of 3 µs and more are wide enough in 9 ms over 20,000 pixels when 40 hold a label.
+    const auto units = sql(0).texts("SELECT DISTINCT name FROM unit JOIN collective USING (unit_id) "
+                                    "WHERE step_id = 3 AND operation = 'reduce_scatter'");
+    EXPECT_GE(units.size(), 3u);
+    for (const auto &unit : units)
+        EXPECT_GE(labels[QStringLiteral("Reduce-scatter %1").arg(QString::fromStdString(unit[0]))], 1) << unit[0];
+    const store::CollectiveCall &call = snapshot().collectives->at(1);
+    const SpanDetails details = detailsOf(snapshot(), linkedSpans(snapshot(), call).front());
+    EXPECT_EQ(details.title, QStringLiteral("All-gather %1").arg(QString::fromStdString(call.unit)));
+    EXPECT_TRUE(details.facts.front().second.startsWith(QLatin1String("nccl"))); // the kernel's own name is there too
 }
 
 TEST_F(TwoGpus, KernelsAndPhasesLieInTheirStep)

@@ -75,6 +75,28 @@ private Q_SLOTS:
         QCOMPARE(axisText(ChartUnit::Number, std::nan("")), QStringLiteral("—"));
     }
 
+    void ticksHaveTheirNeighboursDigits()
+    {
+        const auto texts = [](ChartUnit unit, double first, double step) {
+            QStringList all;
+            for (int i = 0; i < 3; ++i)
+                all << tickText(unit, first + i * step, step);
+            return all.join(u' ');
+        };
+        QCOMPARE(texts(ChartUnit::Number, 5.9, 0.1), QStringLiteral("5.9 6.0 6.1"));
+        QCOMPARE(texts(ChartUnit::Number, 0, 5e-5), QStringLiteral("0.00000 0.00005 0.00010"));
+        QCOMPARE(texts(ChartUnit::Number, 9e5, 1e5), QStringLiteral("900000 1e+06 1.1e+06"));
+        QCOMPARE(texts(ChartUnit::Number, -20, 10), QStringLiteral("-20 -10 0"));
+        QCOMPARE(texts(ChartUnit::Seconds, 1.59, 0.01), QStringLiteral("1.59 s 1.60 s 1.61 s"));
+        QCOMPARE(texts(ChartUnit::Seconds, 1.5738, 0.0002), QStringLiteral("1.5738 s 1.5740 s 1.5742 s"));
+        QCOMPARE(texts(ChartUnit::Seconds, 40, 20), QStringLiteral("40 s 1:00 1:20"));
+        QCOMPARE(texts(ChartUnit::Seconds, 119.8, 0.2), QStringLiteral("1:59.8 2:00.0 2:00.2"));
+        QCOMPARE(texts(ChartUnit::Duration, 0, 2e6), QStringLiteral("0 2 ms 4 ms"));
+        QCOMPARE(texts(ChartUnit::Duration, 0, 120e9), QStringLiteral("0 ns 2 min 00 s 4 min 00 s"));
+        QCOMPARE(texts(ChartUnit::Share, 0, 0.005), QStringLiteral("0.0 % 0.5 % 1.0 %"));
+        QCOMPARE(tickText(ChartUnit::Number, 1e-17, 0.1), QStringLiteral("0.0")); // a sum of steps that misses zero
+    }
+
     void notMeasuredIsADash()
     {
         QCOMPARE(bytesText(std::optional<int64_t>()), QStringLiteral("—"));
@@ -294,6 +316,27 @@ private Q_SLOTS:
         QVERIFY(std::ranges::any_of(
             labels, [](const QLabel *label) { return label->text().contains(QStringLiteral("highest of each few")); }));
         QVERIFY2(chart.minimumSizeHint().width() <= least + 50, "a page that it stands on could not get narrower");
+    }
+
+    void aLineHoldsWhereAPointLacksIt()
+    {
+        const double none = std::nan("");
+        Chart chart(QStringLiteral("Memory"), QStringLiteral("Time"), ChartUnit::Seconds);
+        const auto color = [](const Colors &c) { return c.series(0); };
+        chart.setSeries({{.name = QStringLiteral("a"), .color = color, .stacked = true, .step = true},
+                         {.name = QStringLiteral("process"), .color = color, .dashed = true, .step = true}});
+        chart.setData({0, 1, 2, 3}, {{5, 5, none, 7}, {9, none, none, 8}});
+        chart.setRemark(QStringLiteral("a remark"));
+        chart.resize(600, 300);
+        chart.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
+        chart.plot()->replot();
+        const auto data = chart.plot()->graph(1)->data();
+        QCOMPARE(data->at(1)->value, 9.0);
+        QVERIFY(std::isnan(data->at(2)->value));                // a gap of the whole chart
+        QVERIFY(chart.csv().contains(QLatin1String("1,5,\n"))); // what was not measured is not made up
+        const auto labels = chart.findChildren<ElidedLabel *>();
+        QVERIFY(std::ranges::any_of(labels, [](const auto *label) { return label->text().contains(u"a remark"); }));
     }
 
     void markersNamesNeverTouch()

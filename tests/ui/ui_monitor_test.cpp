@@ -14,6 +14,7 @@
 #include "ui/common/paths.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
+#include "ui/common/text.h"
 #include "ui/common/theme.h"
 #include "ui/monitor/events_model.h"
 #include "ui/monitor/failure_card.h"
@@ -288,6 +289,13 @@ private Q_SLOTS:
         QVERIFY(delta.has_value());
         LiveSeries series;
         series.add(**delta);
+        const test::PlainSql ranks(temporary.path() / "run", 0);
+        const auto exposed =
+            ranks.rows("SELECT number, a.exposed_communication_ns + b.exposed_communication_ns, a.wall_ns + b.wall_ns "
+                       "FROM step a JOIN other.step b USING (number) ORDER BY number");
+        QCOMPARE(exposed.size(), size_t(6));
+        for (const auto &step : exposed)
+            QCOMPARE(series.exposedShare({1, step[0]}), std::optional(double(step[1]) / double(step[2])));
         for (int rank = 0; rank < 2; ++rank) {
             const test::PlainSql sql(temporary.path() / "run", rank);
             // The samples are few enough that none is left out.
@@ -311,6 +319,34 @@ private Q_SLOTS:
                 QCOMPARE(sum, double(walls[i][0]));
             }
         }
+    }
+
+    void theProcessFarAboveIsToldInWords()
+    {
+        test::TemporaryFolder temporary;
+        test::copyTwoGpusRecording(temporary.path() / "run");
+        Result<store::Recording> recording = store::Recording::open(temporary.path() / "run");
+        QVERIFY(recording.has_value());
+        LiveSeries series;
+        series.add(**loadLive(*recording, {}, {}));
+        const test::PlainSql sql(temporary.path() / "run", 0);
+        const int64_t process = sql.value("SELECT max(process_used_bytes) FROM (SELECT process_used_bytes FROM memory "
+                                          "UNION ALL SELECT process_used_bytes FROM other.memory)");
+        QVERIFY(process > 4 * sql.value("SELECT max(reserved_bytes) FROM memory"));
+        Selection selection;
+        LiveCharts charts(selection);
+        charts.refresh(series, 1);
+        int told = 0;
+        for (const Chart *chart : charts.findChildren<Chart *>()) {
+            const QString names = chart->csv().section(u'\n', 0, 0);
+            if (!chart->title().startsWith(QLatin1String("Memory")))
+                continue;
+            QVERIFY2(names.contains(QLatin1String("Reserved")) && !names.contains(QLatin1String("NVML")),
+                     qPrintable(names));
+            for (const auto *label : chart->findChildren<ElidedLabel *>())
+                told += label->text().contains(bytesText(process));
+        }
+        QCOMPARE(told, 2);
     }
 
     void thePauseBetweenAttemptsTakesNoRoom()
@@ -599,7 +635,8 @@ private Q_SLOTS:
         QVERIFY(data.x.size() <= LiveSeries::kMaxSamples);
         QVERIFY(std::is_sorted(data.x.begin(), data.x.end()));
         QCOMPARE(*std::max_element(data.columns[0].begin(), data.columns[0].end()), 1000000.0);
-        QVERIFY(!series.hasProcessUsed());
+        QVERIFY(!series.highest(LiveSeries::kProcessUsed));
+        QCOMPARE(series.highest(LiveSeries::kReserved), std::optional(2000000.0));
         QVERIFY(series.usedCategories()[0]);
         QVERIFY(!series.usedCategories()[1]);
     }
@@ -815,6 +852,21 @@ private Q_SLOTS:
         QTRY_COMPARE(choice->count(), 3);
         QCOMPARE(choice->itemText(1), QStringLiteral("rank 2"));
         QCOMPARE(choice->itemText(2), QStringLiteral("rank 10"));
+    }
+
+    void aRunWithoutLogsSaysWhy()
+    {
+        test::TemporaryFolder temporary;
+        RecordingReader reader;
+        Selection selection;
+        LogsPage logs({reader, selection});
+        run::RunSummary summary = run::summarize(makeRun(temporary.path() / "run", RunState::Done, 1), realtimeNs());
+        logs.setRun(&summary);
+        QTRY_VERIFY2(logs.noticeText().contains(QLatin1String("torchrun")), qPrintable(logs.noticeText()));
+        summary.status.state = RunState::Running;
+        summary.status.ranks = {{.rank = 0, .pid = 1, .state = RunState::Starting}};
+        logs.setRun(&summary);
+        QTRY_VERIFY2(logs.noticeText().contains(QLatin1String("as soon as")), qPrintable(logs.noticeText()));
     }
 
     void theStatusLinesDotsFollowTheTheme()

@@ -29,7 +29,7 @@ Chart::Chart(const QString &title, const QString &xTitle, ChartUnit xUnit, QWidg
     , m_xTitle(xTitle)
     , m_xUnit(xUnit)
     , m_heading(new ElidedLabel(title, this))
-    , m_thinned(new ElidedLabel(this))
+    , m_beside(new ElidedLabel(this))
     , m_legend(new ChartLegend(this))
     , m_plot(new QCustomPlot(this))
     , m_input(new ChartInput(m_plot))
@@ -64,9 +64,9 @@ void Chart::buildLayout()
 
     auto *header = new QHBoxLayout;
     header->setSpacing(8);
-    m_thinned->setForegroundRole(QPalette::PlaceholderText);
+    m_beside->setForegroundRole(QPalette::PlaceholderText);
     header->addWidget(m_heading);
-    header->addWidget(m_thinned, 1); // gives way first
+    header->addWidget(m_beside, 1); // gives way first
     header->addWidget(menuButton);
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 4, 8, 4);
@@ -191,6 +191,12 @@ void Chart::setMarkers(std::vector<std::pair<double, QString>> markers)
     m_markers->setLooks(Colors::of(palette()), font());
     m_drawnFor.reset();
     rescale();
+}
+
+void Chart::setRemark(const QString &remark)
+{
+    m_remark = remark;
+    showBeside();
 }
 
 void Chart::setBrush(std::optional<std::pair<double, double>> range)

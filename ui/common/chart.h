@@ -42,6 +42,9 @@ struct ChartSeries
     bool outline = false; ///< is the height of the stack: no line of its own where points are close together
 };
 
+/// A line this many times above what else a chart shows would press it flat: it is told in words, not drawn.
+inline constexpr double kFarAbove = 4;
+
 /// A chart over QCustomPlot with what every chart here has: axis titles with units, a legend that hides series, a
 /// hover readout, zoom and pan in x with a reset, a brush, copy as image or CSV, and the same numbers as a table
 /// (charts have no accessibility of their own). Follows the palette. Where a stack has more points than pixels, the
@@ -69,6 +72,8 @@ public:
     void setCursor(std::optional<double> x);
     /// Fixed view in x; nullopt: fit the data.
     void setXRange(std::optional<std::pair<double, double>> range);
+    /// Said beside the title, shortened where there is no room; empty: nothing.
+    void setRemark(const QString &remark);
     /// The query that the chart's numbers come from; shown by "Show the query".
     void setSql(const QString &sql) { m_sql = sql; }
 
@@ -111,7 +116,7 @@ private:
     std::pair<double, double> valueRange(bool secondAxis, double lower, double upper) const;
     void drawPoints();
     void drawLines(bool roomy);
-    void showThinned(bool thinned);
+    void showBeside();
     void placeBrush(std::optional<std::pair<double, double>> range);
     void hover(double x, const QPointF &position);
     void userView(double lower, double upper);
@@ -130,7 +135,8 @@ private:
     QString m_sql;
 
     ElidedLabel *m_heading;
-    ElidedLabel *m_thinned; ///< says so where points are drawn for several
+    QString m_remark;
+    ElidedLabel *m_beside; ///< the remark, and that points are drawn for several where they are
     ChartLegend *m_legend;
     QCustomPlot *m_plot;
     ChartInput *m_input;
@@ -144,6 +150,7 @@ private:
     std::unique_ptr<ChartMarkers> m_markers;
     /// View and width that the graphs have their points for; empty: none, or the data has changed.
     std::optional<std::tuple<double, double, int>> m_drawnFor;
+    bool m_thinned = false; ///< points are drawn for several
     QCPItemRect *m_brushItem;
     QCPItemStraightLine *m_cursorItem;
     std::optional<std::pair<double, double>> m_fixedRange; ///< what setXRange() or the user said

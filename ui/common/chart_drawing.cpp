@@ -128,12 +128,18 @@ void Chart::drawPoints()
             if (m_series[i].stacked)
                 below[k] += std::isnan(value) ? 0 : value;
             const double top = std::isnan(sums[index]) ? sums[index] : below[k];
-            values[static_cast<qsizetype>(k)] = m_series[i].stacked ? top : value;
+            const auto at = static_cast<qsizetype>(k);
+            values[at] = m_series[i].stacked ? top : value;
+            // A sample that lacks a figure is no change of it; only a gap of the whole chart is one.
+            const bool holds = m_series[i].step && !m_series[i].stacked && std::isnan(value) && at > 0;
+            if (holds && !std::isnan(sums[index]))
+                values[at] = values[at - 1];
         }
         m_graphs[i]->setData(keys, values, true);
     }
     drawLines(static_cast<int>(drawn.indices.size()) * kSeparatedPointPx < width);
-    showThinned(drawn.thinned);
+    m_thinned = drawn.thinned;
+    showBeside();
     m_markers->place();
 }
 
@@ -155,11 +161,16 @@ void Chart::drawLines(bool roomy)
     }
 }
 
-void Chart::showThinned(bool thinned)
+void Chart::showBeside()
 {
-    m_thinned->setText(thinned ? tr("· highest of each few points") : QString());
-    m_thinned->setToolTip(
-        thinned
+    QStringList texts;
+    if (m_thinned)
+        texts << tr("highest of each few points");
+    if (!m_remark.isEmpty())
+        texts << m_remark;
+    m_beside->setText(texts.isEmpty() ? QString() : tr("· %1").arg(texts.join(QStringLiteral(" · "))));
+    m_beside->setToolTip(
+        m_thinned
             ? tr("There are more points than pixels: of each few the highest is drawn, all of its parts as they were "
                  "at that moment. Zoom in to see each; the readout, the table and copies have all.")
             : QString());

@@ -3,6 +3,7 @@
 
 #include "ui/common/text.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace shardscope::ui {
@@ -48,18 +49,43 @@ double roundTickStep(ChartUnit unit, double wanted)
     return roundDecimal(wanted);
 }
 
+/// From a minute on, as clocks have it: 2:30, 1:02:00, with a fraction 2:30.25.
+static QString clockText(double seconds, int decimals)
+{
+    const double scale = std::pow(10.0, decimals);
+    const qint64 parts = std::llround(std::abs(seconds) * scale);
+    const qint64 whole = parts / static_cast<qint64>(scale);
+    const QChar zero(u'0');
+    QString text = seconds < 0 ? QStringLiteral("-") : QString();
+    if (whole < 3600)
+        text += QStringLiteral("%1:%2").arg(whole / 60).arg(whole % 60, 2, 10, zero);
+    else
+        text +=
+            QStringLiteral("%1:%2:%3").arg(whole / 3600).arg(whole / 60 % 60, 2, 10, zero).arg(whole % 60, 2, 10, zero);
+    if (decimals > 0)
+        text += QStringLiteral(".%1").arg(parts % static_cast<qint64>(scale), decimals, 10, zero);
+    return text;
+}
+
 /// 12.5 s, 2:30, 1:02:00
 static QString secondsText(double seconds)
 {
-    const qint64 whole = std::llround(std::abs(seconds));
-    if (whole < 60)
+    if (std::llround(std::abs(seconds)) < 60)
         return QStringLiteral("%1 s").arg(QString::number(seconds, 'g', 4));
-    const QString sign = seconds < 0 ? QStringLiteral("-") : QString();
-    const QChar zero(u'0');
-    if (whole < 3600)
-        return sign + QStringLiteral("%1:%2").arg(whole / 60).arg(whole % 60, 2, 10, zero);
-    return sign +
-           QStringLiteral("%1:%2:%3").arg(whole / 3600).arg(whole / 60 % 60, 2, 10, zero).arg(whole % 60, 2, 10, zero);
+    return clockText(seconds, 0);
+}
+
+/// Digits after the point that tell neighbours apart.
+static int decimalsOf(double step)
+{
+    return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9);
+}
+
+static QString numberTickText(double tick, double step)
+{
+    constexpr double kLong = 1e6; // beyond it, and below its inverse, powers of ten are shorter
+    const bool isShort = std::abs(tick) < kLong && step > 1 / kLong;
+    return isShort ? QString::number(tick, 'f', decimalsOf(step)) : QString::number(tick, 'g', 5);
 }
 
 QString axisText(ChartUnit unit, double value)
@@ -83,6 +109,31 @@ QString axisText(ChartUnit unit, double value)
     return QString::number(value, 'g', 5);
 }
 
+QString tickText(ChartUnit unit, double tick, double step)
+{
+    if (std::abs(tick) < step * 1e-6)
+        tick = 0; // sums of steps miss zero by a hair
+    switch (unit) {
+    case ChartUnit::Seconds:
+        if (std::abs(tick) < 60)
+            return QString::fromStdString(
+                tickText(std::llround(tick * kNsPerSecond), std::llround(step * kNsPerSecond)));
+        return clockText(tick, decimalsOf(step));
+    case ChartUnit::Duration:
+        if (step < kNsPerSecond)
+            return QString::fromStdString(tickText(std::llround(tick), std::llround(step)));
+        break;
+    case ChartUnit::Share:
+        return QStringLiteral("%1 %").arg(numberTickText(tick * 100, step * 100));
+    case ChartUnit::Number:
+        return numberTickText(tick, step);
+    case ChartUnit::Bytes:
+    case ChartUnit::Count:
+        break;
+    }
+    return axisText(unit, tick);
+}
+
 double ChartTicker::getTickStep(const QCPRange &range)
 {
     m_step = roundTickStep(m_unit, range.size() / tickCount());
@@ -91,10 +142,7 @@ double ChartTicker::getTickStep(const QCPRange &range)
 
 QString ChartTicker::getTickLabel(double tick, const QLocale &, QChar, int)
 {
-    if (std::abs(tick) < m_step * 1e-6)
-        tick = 0; // sums of steps miss zero by a hair
-    return m_unit == ChartUnit::Share ? QStringLiteral("%1 %").arg(QString::number(tick * 100, 'g', 4))
-                                      : axisText(m_unit, tick);
+    return tickText(m_unit, tick, m_step);
 }
 
 } // namespace shardscope::ui

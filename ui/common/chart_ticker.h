@@ -10,6 +10,10 @@ namespace shardscope::ui {
 /// A value of an axis as people read it: "1.50 GiB", "12.4 ms", "2:30".
 QString axisText(ChartUnit unit, double value);
 
+/// The same beside a tick, with as many digits as the ticks' distance needs and its neighbours have: "6.0" between
+/// "5.9" and "6.1".
+QString tickText(ChartUnit unit, double tick, double step);
+
 /// A round distance between ticks that is near to the wanted one: 1-2-5 for numbers, powers of two for bytes, and what
 /// clocks show for seconds and durations.
 double roundTickStep(ChartUnit unit, double wanted);

@@ -5,6 +5,8 @@
 
 #include <QCoreApplication>
 #include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
 
 namespace shardscope::ui {
 
@@ -55,6 +57,33 @@ QString lossText(std::optional<double> loss)
     if (!loss)
         return kNotMeasured;
     return std::isfinite(*loss) ? QString::number(*loss, 'f', 4) : std::isnan(*loss) ? tr("NaN") : tr("infinite");
+}
+
+std::string tickText(int64_t timeNs, int64_t spacingNs)
+{
+    if (timeNs == 0)
+        return "0";
+    struct Unit
+    {
+        int64_t ns;
+        int digits;
+        const char *text;
+    };
+    static constexpr Unit kUnits[] = {{1'000'000'000, 9, "s"}, {1'000'000, 6, "ms"}, {1000, 3, "µs"}, {1, 0, "ns"}};
+    const int64_t size = std::abs(timeNs);
+    for (const Unit &unit : kUnits) {
+        if (size < unit.ns)
+            continue;
+        int digits = unit.digits;
+        for (int64_t step = spacingNs; digits > 0 && step % 10 == 0; step /= 10)
+            --digits;
+        const std::string sign = timeNs < 0 ? "-" : "";
+        if (digits == 0)
+            return fmt::format("{}{} {}", sign, size / unit.ns, unit.text);
+        const std::string fraction = fmt::format("{:0{}}", size % unit.ns, unit.digits).substr(0, size_t(digits));
+        return fmt::format("{}{}.{} {}", sign, size / unit.ns, fraction, unit.text);
+    }
+    return fmt::format("{} ns", timeNs);
 }
 
 QString nameOf(MemoryCategory category)

@@ -6,6 +6,7 @@
 
 #include <QString>
 #include <optional>
+#include <string>
 
 namespace shardscope::ui {
 
@@ -25,6 +26,10 @@ QString durationText(std::optional<int64_t> nanoseconds);
 QString shareText(std::optional<double> share);
 /// A loss or norm with four decimals; "—" where not measured.
 QString lossText(std::optional<double> loss);
+
+/// A time on a ruler with as many digits as the marks' spacing needs: "1.250 s", "12.3405 ms". The unit follows the
+/// time's own size, so that neighbours read alike; "0" at the origin.
+std::string tickText(int64_t timeNs, int64_t spacingNs);
 
 /// Translated names for users; the contract's own words stay in files and exports.
 QString nameOf(MemoryCategory category);

@@ -182,17 +182,23 @@ bool MemoryPage::find(const QString &text)
 bool MemoryPage::showSteps(int64_t first, int64_t last)
 {
     TimeRange range{INT64_MAX, INT64_MIN};
+    std::optional<size_t> highest;
     for (size_t i = 0; m_snapshot && i < m_snapshot->samples.size(); ++i) {
         const int64_t step = m_snapshot->samples.step[i];
         if (step < 0 || step < first || step > last)
             continue;
         range.startNs = std::min(range.startNs, m_snapshot->samples.timeNs[i]);
         range.endNs = std::max(range.endNs, m_snapshot->samples.timeNs[i]);
+        const auto &allocated = m_snapshot->samples.allocatedBytes;
+        if (m_snapshot->samples.isStepPeak[i] && (!highest || allocated[i] > allocated[*highest]))
+            highest = i;
     }
     if (range.isEmpty())
         return false;
     m_view = range;
     fillChart();
+    if (highest) // the table below is of what is seen above
+        showPeakStep(m_snapshot->samples.step[*highest]);
     return true;
 }
 

@@ -274,7 +274,8 @@ void MemoryPage::fillSteps()
 bool MemoryPage::isNear(std::optional<int64_t> bytes) const
 {
     const auto &reserved = m_snapshot->samples.reservedBytes;
-    return bytes && *bytes <= 4 * *std::max_element(reserved.begin(), reserved.end());
+    return bytes && static_cast<double>(*bytes) <=
+                        kFarAbove * static_cast<double>(*std::max_element(reserved.begin(), reserved.end()));
 }
 
 std::optional<int64_t> MemoryPage::highestProcessBytes() const

@@ -21,7 +21,8 @@ LiveCards::LiveCards(QWidget *parent)
     , m_stepTime(new StatCard(tr("Step time"), tr("Of the slowest rank"), this))
     , m_mfu(new StatCard(tr("MFU"), tr("Model FLOP/s ÷ what the devices can do; not known on a CPU"), this))
     , m_memory(new StatCard(tr("Peak memory"), tr("Allocated at the peak, on the rank that holds most"), this))
-    , m_exposed(new StatCard(tr("Exposed"), tr("Communication that no computation hides ÷ the step's time"), this))
+    , m_exposed(new StatCard(tr("Exposed"),
+                             tr("Communication that no computation hides ÷ the step's time, over all ranks"), this))
 {
     auto *layout = new FlowLayout(8, true);
     for (StatCard *card : {m_loss, m_speed, m_stepTime, m_mfu, m_memory, m_exposed})
@@ -39,9 +40,11 @@ void LiveCards::refresh(const run::RunStatus &status, const LiveSeries &series, 
     showLoss(status, series);
     showSpeed(status, step);
     showMemory(status, step, catalog);
+    // A supervisor's figure is of all ranks; without one it is rank 0's own, and the recording knows the others.
     std::optional<double> share = status.exposedCommunicationShare;
-    if (!share && step && step->exposedNs && step->wallNs() > 0)
-        share = static_cast<double>(*step->exposedNs) / static_cast<double>(step->wallNs());
+    if (const auto recorded = last ? series.exposedShare(*last) : std::nullopt;
+        recorded && (!share || status.ranks.empty()))
+        share = recorded;
     m_exposed->setValue(shareText(share), share && *share > 0.25 ? tr("over 25 %") : QString());
     std::optional<double> mfu;
     if (catalog && status.tokensPerSecond)

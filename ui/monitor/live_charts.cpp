@@ -160,7 +160,9 @@ void LiveCharts::refreshStepTime(ChartData data)
 void LiveCharts::refreshMemory(const LiveSeries &series, std::optional<int> rank)
 {
     const auto used = series.usedCategories();
-    const bool processUsed = series.hasProcessUsed();
+    const auto process = series.highest(LiveSeries::kProcessUsed);
+    const bool isFar = process && *process > kFarAbove * series.highest(LiveSeries::kReserved).value_or(0);
+    const bool processUsed = process && !isFar;
     const bool reserve = series.hasReserve();
     const bool seriesChanged = used != m_used || processUsed != m_hasProcessUsed || reserve != m_hasReserve;
     m_hasReserve = reserve;
@@ -190,6 +192,8 @@ void LiveCharts::refreshMemory(const LiveSeries &series, std::optional<int> rank
         chart->setVisible(!rank || *rank == one);
         const ChartData data = series.memory(one);
         chart->setData(data.x, memoryColumns(data));
+        chart->setRemark(isFar ? tr("far above: process %1").arg(bytesText(static_cast<int64_t>(*process)))
+                               : QString());
     }
     if (seriesChanged)
         brush();
@@ -232,9 +236,9 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
             columns.push_back(data.columns[c]);
     }
     if (m_hasReserve)
-        columns.push_back(data.columns[kMemoryCategories + 1]);
+        columns.push_back(data.columns[LiveSeries::kReserved]);
     if (m_hasProcessUsed)
-        columns.push_back(data.columns[kMemoryCategories + 2]);
+        columns.push_back(data.columns[LiveSeries::kProcessUsed]);
     return columns;
 }
 

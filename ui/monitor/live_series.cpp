@@ -122,7 +122,7 @@ void LiveSeries::addSamples(Samples &samples, const store::MemoryColumns &memory
         for (size_t c = 0; c < kMemoryCategories; ++c)
             samples.columns[c].push_back(static_cast<double>(memory.categoryBytes[c][i]));
         samples.columns[kMemoryCategories].push_back(static_cast<double>(memory.roundingBytes[i]));
-        samples.columns[kMemoryCategories + 1].push_back(static_cast<double>(memory.reservedBytes[i]));
+        samples.columns[kReserved].push_back(static_cast<double>(memory.reservedBytes[i]));
         const int64_t used = memory.processUsedBytes[i];
         samples.columns[kMemoryCategories + 2].push_back(used < 0 ? kNan : static_cast<double>(used));
         samples.allocated.push_back(static_cast<double>(memory.allocatedBytes[i]));
@@ -387,17 +387,34 @@ bool LiveSeries::hasReserve() const
 {
     return std::any_of(m_samples.begin(), m_samples.end(), [](const auto &entry) {
         const Samples &samples = entry.second;
-        return !std::equal(samples.allocated.begin(), samples.allocated.end(),
-                           samples.columns[kMemoryCategories + 1].begin(), std::greater_equal<>());
+        return !std::equal(samples.allocated.begin(), samples.allocated.end(), samples.columns[kReserved].begin(),
+                           std::greater_equal<>());
     });
 }
 
-bool LiveSeries::hasProcessUsed() const
+std::optional<double> LiveSeries::exposedShare(StepKey key) const
 {
-    return std::any_of(m_samples.begin(), m_samples.end(), [](const auto &entry) {
-        const auto &column = entry.second.columns[kMemoryCategories + 2];
-        return std::any_of(column.begin(), column.end(), [](double bytes) { return !std::isnan(bytes); });
-    });
+    int64_t exposedNs = 0, wallNs = 0;
+    for (const auto &[rank, steps] : m_steps) {
+        const auto step = steps.find(key);
+        if (step == steps.end() || !step->second.exposedNs)
+            continue;
+        exposedNs += *step->second.exposedNs;
+        wallNs += step->second.wallNs();
+    }
+    return wallNs > 0 ? std::optional(static_cast<double>(exposedNs) / static_cast<double>(wallNs)) : std::nullopt;
+}
+
+std::optional<double> LiveSeries::highest(size_t column) const
+{
+    std::optional<double> most;
+    for (const auto &[rank, samples] : m_samples) {
+        for (const double bytes : samples.columns[column]) {
+            if (!std::isnan(bytes))
+                most = std::max(most.value_or(bytes), bytes);
+        }
+    }
+    return most;
 }
 
 } // namespace shardscope::ui

@@ -76,6 +76,8 @@ public:
     std::optional<StepKey> lastStep() const;
     /// Of one rank, or of the slowest one.
     const StepPoint *step(StepKey key, std::optional<int> rank) const;
+    /// Exposed communication ÷ wall time, over all ranks that have the step; empty: not measured.
+    std::optional<double> exposedShare(StepKey key) const;
     /// The finished step that was under way, or had ended last, at this time.
     std::optional<StepKey> stepAt(double runningSeconds) const;
     /// From the start of the first to the end of the last of these steps; empty: there are none.
@@ -96,10 +98,13 @@ public:
     ChartData memory(int rank) const;
     /// Parts of a step that are not zero throughout.
     static std::array<bool, kStepParts> usedParts(const ChartData &stepTime);
+    static constexpr size_t kReserved = kMemoryCategories + 1;
+    static constexpr size_t kProcessUsed = kMemoryCategories + 2;
     static constexpr size_t kMemoryColumns = kMemoryCategories + 3;
     /// Categories (and rounding, after them) that are not zero throughout, over all ranks.
     std::array<bool, kMemoryCategories + 1> usedCategories() const;
-    bool hasProcessUsed() const;
+    /// The most of one of memory()'s columns over all ranks; empty: not measured.
+    std::optional<double> highest(size_t column) const;
     /// The allocator keeps more than is allocated: not on a CPU, where it has no pool.
     bool hasReserve() const;
 

@@ -114,7 +114,7 @@ QWidget *LogsPage::buildContent()
 void LogsPage::setRun(const run::RunSummary *run)
 {
     const bool same = run && m_run && run->folder.root() == m_run->folder.root() &&
-                      run->status.attempt == m_run->status.attempt &&
+                      run->status.attempt == m_run->status.attempt && run->status.live() == m_run->status.live() &&
                       run->status.ranks.size() == m_run->status.ranks.size();
     const bool anotherRun = !run || !m_run || run->folder.root() != m_run->folder.root();
     m_run = run ? std::optional(*run) : std::nullopt;
@@ -213,12 +213,25 @@ void LogsPage::listLogs()
             if (!logs)
                 showEmpty(tr("The logs can't be listed"), QString::fromStdString(logs.error().text));
             else if (logs->empty())
-                showEmpty(tr("No logs yet"), tr("A rank's log appears here as soon as the rank has started."));
+                showNone();
             else
                 showContent();
             m_log->setCurrentIndex(std::max(0, wanted));
             followCurrent();
         });
+}
+
+void LogsPage::showNone()
+{
+    const run::RunStatus &status = m_run->status;
+    const bool begins = status.state == RunState::Queued || status.state == RunState::Starting;
+    if (begins || (status.live() && !status.ranks.empty()))
+        showEmpty(tr("No logs yet"), tr("A rank's log appears here as soon as the rank has started."));
+    else
+        showEmpty(
+            tr("This run has no logs"),
+            tr("Only ranks that shardscope-cli or the window starts write logs into the run's folder. Under torchrun, "
+               "Slurm or mpirun their output is where these put it."));
 }
 
 void LogsPage::followCurrent()

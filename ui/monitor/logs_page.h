@@ -37,6 +37,7 @@ protected:
 private:
     QWidget *buildContent();
     void listLogs();
+    void showNone();
     void followCurrent();
     void append(const QString &text);
     bool search(bool backward, bool fromHere);

@@ -15,7 +15,8 @@ public:
     explicit LabelCache(const QFont &font);
 
     const QFont &font() const { return m_font; }
-    /// The text for (name, unit) that fits into roomPx: the whole one, else the brief one, else the whole one elided.
+    /// The text for (name, unit) that fits into roomPx: the whole one, else the brief one, else what there is of it
+    /// elided: the brief one where it has a number in its middle, since "b….3" still tells the block.
     /// makeText(bool brief) is asked where it is not known yet. Null where not even two letters fit.
     template <typename MakeText>
     const QStaticText *label(int32_t name, int32_t unit, double roomPx, MakeText &&makeText);
@@ -63,9 +64,10 @@ const QStaticText *LabelCache::label(int32_t name, int32_t unit, double roomPx, 
     if (m_fullWidths.value({name, unit}) <= roomPx)
         return insert({name, unit, -1}, text, roomPx);
     const QString brief = makeText(true);
-    if (!brief.isEmpty() && m_metrics.horizontalAdvance(brief) <= room * kRoomStepPx)
-        return insert(key, brief, roomPx);
-    return insert(key, m_metrics.elidedText(text, Qt::ElideRight, room * kRoomStepPx), roomPx);
+    if (brief.isEmpty())
+        return insert(key, m_metrics.elidedText(text, Qt::ElideRight, room * kRoomStepPx), roomPx);
+    const Qt::TextElideMode mode = brief.contains(u'.') ? Qt::ElideMiddle : Qt::ElideRight;
+    return insert(key, m_metrics.elidedText(brief, mode, room * kRoomStepPx), roomPx);
 }
 
 } // namespace shardscope::ui::timeline

@@ -53,15 +53,12 @@ void LaneCanvas::paintLabels(QPainter &painter, const std::vector<LabelPlace> &l
     QRgb lastFill = 0;
     for (const LabelPlace &place : labels) {
         const auto makeText = [&](bool brief) {
-            if (brief)
-                return fromView(snapshot.unitOf(place.unit));
-            SpanRecord record;
-            record.name = place.name;
-            record.unit = place.unit;
-            return labelOf(snapshot, record);
+            return brief ? fromView(snapshot.unitOf(place.unit))
+                         : labelOf(snapshot, place.name, place.unit, place.operation);
         };
         constexpr double kMargin = 4;
-        const QStaticText *text = m_labels.label(place.name, place.unit, place.width - 2 * kMargin, makeText);
+        const int32_t name = place.operation ? kNone - 1 - static_cast<int32_t>(*place.operation) : place.name;
+        const QStaticText *text = m_labels.label(name, place.unit, place.width - 2 * kMargin, makeText);
         if (!text)
             continue;
         if (place.fill != lastFill) {

@@ -184,8 +184,10 @@ void LanePainter::paintRectangle(const Track &track, SpanPosition p, const std::
     const QRgb fill = rgb(track, chunk, p.index);
     m_raster.fill(x0, x1, track.top, track.bottom, fill);
     int hatchEnd = x0;
-    if (const auto *call = m_snapshot.callOf(track.rankIndex, chunk.collective(p.index));
-        call && chunk.category(p.index) == SpanCategory::Communication) {
+    const auto *call = chunk.category(p.index) == SpanCategory::Communication
+                           ? m_snapshot.callOf(track.rankIndex, chunk.collective(p.index))
+                           : nullptr;
+    if (call) {
         const TimeRange wait = waitOf(track.spans.record(p), *call);
         const int waitEnd = static_cast<int>(std::lround(std::clamp(deviceX(wait.endNs), -2.0, width + 2)));
         const int stripe = std::max(2, static_cast<int>(3 * m_view.scale));
@@ -197,7 +199,8 @@ void LanePainter::paintRectangle(const Track &track, SpanPosition p, const std::
     const double visible = (std::min(right, width) - std::max(left, 0.0)) / m_view.scale;
     if (track.labels && visible >= kLabelPx) {
         m_labels.push_back({std::max(left, 0.0) / m_view.scale, track.top / m_view.scale, visible,
-                            (track.bottom - track.top) / m_view.scale, chunk.name(p.index), chunk.unit(p.index), fill,
+                            (track.bottom - track.top) / m_view.scale, chunk.name(p.index), chunk.unit(p.index),
+                            call ? std::optional(call->operation) : std::nullopt, fill,
                             std::max(0, hatchEnd - std::max(x0, 0)) / m_view.scale});
     }
 }

@@ -17,6 +17,7 @@ struct LabelPlace
     double height = 0;
     int32_t name = kNone;
     int32_t unit = kNone;
+    std::optional<Operation> operation; ///< of a collective's own span: its kernel's name tells people less
     QRgb fill = 0;
     double hatched = 0; ///< how much of the width is striped: text there needs a plate behind it
 };

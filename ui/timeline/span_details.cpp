@@ -80,10 +80,10 @@ QString sqlOf(const Snapshot &snapshot, const SpanRef &ref, const SpanRecord &re
 
 } // namespace
 
-QString labelOf(const Snapshot &snapshot, const SpanRecord &record)
+QString labelOf(const Snapshot &snapshot, int32_t nameIndex, int32_t unitIndex, std::optional<Operation> operation)
 {
-    const QString name = fromView(snapshot.nameOf(record.name));
-    const QString unit = fromView(snapshot.unitOf(record.unit));
+    const QString name = operation ? nameOf(*operation) : fromView(snapshot.nameOf(nameIndex));
+    const QString unit = fromView(snapshot.unitOf(unitIndex));
     return unit.isEmpty() || name.contains(unit) ? name : name + QLatin1Char(' ') + unit;
 }
 
@@ -91,7 +91,9 @@ SpanDetails detailsOf(const Snapshot &snapshot, const SpanRef &ref)
 {
     const SpanRecord record = snapshot.record(ref);
     SpanDetails details;
-    details.title = labelOf(snapshot, record);
+    const store::CollectiveCall *call =
+        record.category == SpanCategory::Communication ? snapshot.callOf(ref.rank, record.collective) : nullptr;
+    details.title = labelOf(snapshot, record.name, record.unit, call ? std::optional(call->operation) : std::nullopt);
     Facts &facts = details.facts;
     facts.append({tr("Name"), fromView(snapshot.nameOf(record.name))});
     facts.append({tr("Where"), tr("%1, %2").arg(QString::fromStdString(labelOf(snapshot, snapshot.ranks[ref.rank])),

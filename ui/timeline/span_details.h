@@ -19,7 +19,8 @@ struct SpanDetails
 SpanDetails detailsOf(const Snapshot &snapshot, const SpanRef &ref);
 /// The tooltip: the same in short. more: how many other spans the pixel holds.
 QString tooltipOf(const Snapshot &snapshot, const SpanRef &ref, uint64_t more);
-/// What a rectangle says: name and unit.
-QString labelOf(const Snapshot &snapshot, const SpanRecord &record);
+/// What a rectangle says: name and unit; of a collective's own span its operation and unit, whatever its kernel is
+/// called.
+QString labelOf(const Snapshot &snapshot, int32_t name, int32_t unit, std::optional<Operation> operation);
 
 } // namespace shardscope::ui::timeline

@@ -2,8 +2,6 @@
 #include "ui/timeline/ticks.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <fmt/format.h>
 
 namespace shardscope::ui::timeline {
 
@@ -32,31 +30,24 @@ Ticks ticksFor(TimeRange visible, double widthPx, double minSpacingPx)
     return ticks;
 }
 
-std::string tickText(int64_t timeNs, int64_t spacingNs)
+std::vector<size_t> numberedBands(const std::vector<StepBand> &bands, double endPx)
 {
-    if (timeNs == 0)
-        return "0";
-    struct Unit
-    {
-        int64_t ns;
-        int digits;
-        const char *text;
-    };
-    static constexpr Unit kUnits[] = {{1'000'000'000, 9, "s"}, {1'000'000, 6, "ms"}, {1000, 3, "µs"}, {1, 0, "ns"}};
-    const int64_t size = std::abs(timeNs);
-    for (const Unit &unit : kUnits) {
-        if (size < unit.ns)
+    std::vector<size_t> numbered;
+    const auto isNarrow = [&bands](size_t i) { return bands[i].right - bands[i].left < bands[i].numberPx; };
+    double freeFrom = -HUGE_VAL;
+    for (size_t i = 0; i < bands.size(); ++i) {
+        const StepBand &band = bands[i];
+        if (band.left + band.numberPx > endPx)
             continue;
-        int digits = unit.digits;
-        for (int64_t step = spacingNs; digits > 0 && step % 10 == 0; step /= 10)
-            --digits;
-        const std::string sign = timeNs < 0 ? "-" : "";
-        if (digits == 0)
-            return fmt::format("{}{} {}", sign, size / unit.ns, unit.text);
-        const std::string fraction = fmt::format("{:0{}}", size % unit.ns, unit.digits).substr(0, size_t(digits));
-        return fmt::format("{}{}.{} {}", sign, size / unit.ns, fraction, unit.text);
+        if (band.left < freeFrom) {
+            if (isNarrow(i) || !isNarrow(numbered.back()))
+                continue;
+            numbered.pop_back(); // it reaches into a band with room for its own number
+        }
+        numbered.push_back(i);
+        freeFrom = band.left + band.numberPx * (isNarrow(i) ? 2 : 1);
     }
-    return fmt::format("{} ns", timeNs);
+    return numbered;
 }
 
 } // namespace shardscope::ui::timeline

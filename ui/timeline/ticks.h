@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "ui/common/text.h"
 #include "ui/common/time_range.h"
 
-#include <string>
 #include <vector>
 
 namespace shardscope::ui::timeline {
@@ -17,8 +17,16 @@ struct Ticks
 
 Ticks ticksFor(TimeRange visible, double widthPx, double minSpacingPx);
 
-/// A time after the origin with as many digits as the spacing needs: "1.250 s", "12.3405 ms". The unit follows the
-/// time's own size, so that neighbours read alike; "0" at the origin.
-std::string tickText(int64_t timeNs, int64_t spacingNs);
+/// A step on the ruler, in pixels.
+struct StepBand
+{
+    double left = 0;
+    double right = 0;
+    double numberPx = 0; ///< what its number takes, with margins
+};
+
+/// Which of the bands (ascending) have their number written at their left: all with room for it, and now and then one
+/// of those that are narrower, where it hides no other. No number reaches beyond endPx.
+std::vector<size_t> numberedBands(const std::vector<StepBand> &bands, double endPx);
 
 } // namespace shardscope::ui::timeline

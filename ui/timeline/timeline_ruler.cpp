@@ -92,46 +92,45 @@ void TimelineRuler::paintSteps(QPainter &painter) const
 {
     const Colors &colors = Colors::of(palette());
     const QFontMetrics metrics(font());
-    struct Number
-    {
-        QRectF rect;
-        QString text;
-    };
-    std::vector<Number> numbers; // after all bands: a number may stand over the steps that follow
-    double freeFrom = LaneCanvas::kHeaderPx;
+    std::vector<StepBand> bands;
+    std::vector<QString> numbers;
+    double drawnTo = -1;
     for (const Step &step : visibleSteps()) {
         const double x0 = std::max<double>(LaneCanvas::kHeaderPx, xOf(step.range.startNs));
         const double x1 = std::min<double>(width(), xOf(step.range.endNs));
-        if (x1 - x0 < 1 && x0 < freeFrom)
+        if (x1 - x0 < 1 && x0 < drawnTo + 1)
             continue; // nothing to be seen of it, and there may be a hundred thousand
+        drawnTo = x0;
         if (x1 - x0 >= 1)
             painter.fillRect(QRectF(x0, 2, x1 - x0, kStepsPx - 4), step.number % 2 ? colors.grid : colors.card);
         painter.setPen(colors.border);
         if (x1 - x0 >= 4)
             painter.drawLine(QPointF(x0, 2), QPointF(x0, kStepsPx - 2));
-        const QString text = QString::number(step.number);
-        const double textWidth = metrics.horizontalAdvance(text) + 8;
-        if (x0 < freeFrom || x0 + textWidth > width())
-            continue;
-        numbers.push_back({QRectF(x0 + 4, 0, textWidth, kStepsPx), text});
-        freeFrom = x0 + textWidth * (x1 - x0 < textWidth ? 2 : 1); // narrow steps get one now and then
+        numbers.push_back(QString::number(step.number));
+        bands.push_back({x0, x1, metrics.horizontalAdvance(numbers.back()) + 8.0});
     }
     painter.setPen(colors.text);
-    for (const Number &number : numbers)
-        painter.drawText(number.rect, Qt::AlignVCenter | Qt::AlignLeft, number.text);
+    for (const size_t i : numberedBands(bands, width())) { // after all bands: a number may stand over those that follow
+        painter.drawText(QRectF(bands[i].left + 4, 0, bands[i].numberPx, kStepsPx), Qt::AlignVCenter | Qt::AlignLeft,
+                         numbers[i]);
+    }
 }
 
 void TimelineRuler::paintTimes(QPainter &painter) const
 {
     const Colors &colors = Colors::of(palette());
+    const QFontMetrics metrics(font());
     const Ticks ticks = ticksFor(m_state.axis().visible(), m_state.axis().widthPx(), kTickSpacingPx);
     for (const int64_t timeNs : ticks.timesNs) {
         const double x = std::floor(xOf(timeNs)) + 0.5;
         painter.setPen(colors.border);
         painter.drawLine(QPointF(x, kStepsPx + 2), QPointF(x, height()));
+        const QString text = QString::fromStdString(tickText(timeNs, ticks.spacingNs));
+        if (x + 4 + metrics.horizontalAdvance(text) > width())
+            continue; // half a number would be another one
         painter.setPen(colors.muted);
         painter.drawText(QRectF(x + 4, kStepsPx, kTickSpacingPx, height() - kStepsPx), Qt::AlignVCenter | Qt::AlignLeft,
-                         QString::fromStdString(tickText(timeNs, ticks.spacingNs)));
+                         text);
     }
 }
 
