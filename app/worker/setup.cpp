@@ -79,6 +79,7 @@ static void chooseDevice(Setup &setup, const config::MachineFacts &facts, const 
     }
     const int64_t ordinal = setup.run.deviceOfRank[static_cast<size_t>(environment.localRank)];
     setup.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(ordinal));
+    ::setenv("NCCL_SET_THREAD_NAME", "1", 0); // the timeline shows its threads' calls
     setup.deviceName = fmt::format("cuda:{} {}", ordinal, facts.cudaDevices[static_cast<size_t>(ordinal)].name);
     if (setup.run.configuration.parallel.shareDevice && environment.worldSize > 1)
         prepareSharedDevice(environment);

@@ -56,6 +56,15 @@ struct StateUpdater::Streams
         , out(c10::cuda::getStreamFromPool(false, device.index()))
     {
     }
+    /// Memory of the current stream's is written by others from here on: it may be what that is still at for another
+    /// use.
+    void followComputation() const
+    {
+        at::cuda::CUDAEvent before;
+        before.record(c10::cuda::getCurrentCUDAStream(in.device_index()));
+        for (const c10::cuda::CUDAStream &stream : {in, compute, out})
+            before.block(stream);
+    }
     c10::cuda::CUDAStream in;
     c10::cuda::CUDAStream compute;
     c10::cuda::CUDAStream out;
@@ -113,9 +122,11 @@ int64_t StateUpdater::bufferElements(const StateUpdate &update) const
     return std::min(m_chunkElements, shapes::wholeFileBlocks(std::max<int64_t>(1, update.mostHeld)));
 }
 
-/// Here and not in the thread of the updates, because memory tags are those of the thread that trains.
-void StateUpdater::makeBuffers(const StateUpdate &update)
+/// Whether there was one to make on the device. Here and not in the thread of the updates, because memory tags are
+/// those of the thread that trains.
+bool StateUpdater::makeBuffers(const StateUpdate &update)
 {
+    bool madeOnDevice = false;
     const observe::MemoryTag tag{MemoryCategory::Temporary, observe::kNoUnit};
     const auto states = statesOf(update);
     const int64_t elements = bufferElements(update);
@@ -132,16 +143,19 @@ void StateUpdater::makeBuffers(const StateUpdate &update)
             if (!update.onHost && state.place() != OffloadPlace::None && !onDevice.defined()) {
                 const observe::MemoryScope memory(m_observer, tag);
                 onDevice = at::empty({elements}, at::TensorOptions(m_device).dtype(state.type()));
+                madeOnDevice = m_device.is_cuda();
             }
         }
     }
     if (!m_transfer && std::ranges::any_of(states, [](const StateMemory *state) { return state->isInFile(); }))
         m_transfer = m_places.file().transfer();
+    return madeOnDevice;
 }
 
 Pending StateUpdater::enqueue(StateUpdate update)
 {
-    makeBuffers(update);
+    if (makeBuffers(update))
+        m_streams->followComputation();
     return m_lane->enqueue([this, update = std::move(update)] { run(update); });
 }
 

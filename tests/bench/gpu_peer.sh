@@ -54,12 +54,13 @@ ranks2() {
         run --ranks 2 --turns 1 --steps 3 --warmup 1 --strategy "$strategy"
     done
 }
-# Four replicas of 1b3 under DDP are more than a card has.
+# Four replicas of 1b3 under DDP are more than a card has. Two groups of two: beside FSDP2's two-dimensional mesh.
 ranks4() {
     for strategy in full grad_op; do
         run --ranks 4 --turns 1 --steps 3 --warmup 1 --strategy "$strategy"
     done
     bench --size 350m --dtypes bf16 --ranks 4 --turns 1 --steps 3 --warmup 1 --strategy none
+    run --ranks 4 --turns 1 --steps 3 --warmup 1 --strategy hybrid --shard-group 2
 }
 ranks() {
     ranks2

@@ -6,7 +6,12 @@
 #include "core/engine/worker_team.h"
 
 #include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/Sleep.h>
 #include <atomic>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cmath>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -206,6 +211,49 @@ TEST_F(Offload, updateByPiecesHasTheBitsOfOneUpdate)
         EXPECT_EQ(observer.of(observe::MemoryPlace::Nvme), 0);
         EXPECT_EQ(observer.of(observe::MemoryPlace::Host), 0);
     }
+}
+
+/// Buffers on the device are made of memory that the computation has given back and is still at work on.
+TEST_F(Offload, cudaBuffersAreNotWrittenBeforeTheComputationHasLeftThem)
+{
+    if (c10::cuda::device_count() == 0)
+        GTEST_SKIP() << "no CUDA device";
+    const at::Device device(at::kCUDA, 0);
+    observe::Observer observer;
+    StatePlaces places(device, 0, m_folder, observer);
+    constexpr int64_t kElements = 4096;
+    StateUpdater updater(device, 1, kElements, places, observer);
+    StateUpdate update;
+    const auto make = [&](OffloadPlace place) {
+        return places.make(place, kElements, at::kFloat, {MemoryCategory::Optimizer, 0}, "a test");
+    };
+    update.held = {0, kElements};
+    update.mostHeld = kElements;
+    update.decay = {{{0, kElements}, false}};
+    update.master = make(OffloadPlace::None);
+    update.moment1 = make(OffloadPlace::Cpu);
+    update.moment2 = make(OffloadPlace::Cpu);
+    update.gradient_S = at::ones({kElements}, device);
+    update.rule.adamW = {.learningRate = 1e-2F, .biasCorrection1 = 0.1F, .biasCorrection2 = 0.001F};
+    // All that the allocator has of this size, and a computation that writes there, late.
+    std::vector<at::Tensor> used;
+    for (int i = 0; i < 64; ++i)
+        used.push_back(at::zeros({kElements}, device));
+    c10::cuda::device_synchronize();
+    at::cuda::sleep(400'000'000); // some tenths of a second
+    for (const at::Tensor &one : used)
+        one.fill_(std::nan(""));
+    used.clear();
+    const auto isThere = std::make_shared<at::cuda::CUDAEvent>();
+    isThere->record(c10::cuda::getCurrentCUDAStream());
+    update.begin = [isThere] {
+        isThere->block(c10::cuda::getCurrentCUDAStream());
+        return at::Tensor();
+    };
+    updater.enqueue(update).wait();
+    EXPECT_FALSE(update.moment1.tensor().isnan().any().item<bool>());
+    EXPECT_NEAR(update.master.tensor().min().item<float>(), -1e-2, 1e-6); // a first step of Adam is its learning rate
+    EXPECT_NEAR(update.master.tensor().max().item<float>(), -1e-2, 1e-6);
 }
 
 } // namespace shardscope::engine
