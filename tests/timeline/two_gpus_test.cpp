@@ -166,6 +166,16 @@ TEST_F(TwoGpus, RectanglesOfCollectivesSayWhatTheyDo)
     EXPECT_GE(units.size(), 3u);
     for (const auto &unit : units)
         EXPECT_GE(labels[QStringLiteral("Reduce-scatter %1").arg(QString::fromStdString(unit[0]))], 1) << unit[0];
+    const auto &names = snapshot().catalog->names;
+    const auto nameOf = [&names](std::string_view text) {
+        return static_cast<int32_t>(std::find(names.begin(), names.end(), text) - names.begin());
+    };
+    const QString unit = QString::fromStdString(snapshot().catalog->units.at(1).name);
+    EXPECT_EQ(briefLabelOf(snapshot(), nameOf("forward"), 1, std::nullopt), unit);
+    EXPECT_EQ(briefLabelOf(snapshot(), nameOf("attention"), 1, std::nullopt), QStringLiteral("attention"));
+    EXPECT_EQ(briefLabelOf(snapshot(), nameOf("cudaLaunchKernel"), 1, std::nullopt),
+              QStringLiteral("cudaLaunchKernel"));
+    EXPECT_EQ(briefLabelOf(snapshot(), kNone, 1, Operation::AllGather), unit);
     const store::CollectiveCall &call = snapshot().collectives->at(1);
     const SpanDetails details = detailsOf(snapshot(), linkedSpans(snapshot(), call).front());
     EXPECT_EQ(details.title, QStringLiteral("All-gather %1").arg(QString::fromStdString(call.unit)));

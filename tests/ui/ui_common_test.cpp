@@ -84,7 +84,7 @@ private Q_SLOTS:
             return all.join(u' ');
         };
         QCOMPARE(texts(ChartUnit::Number, 5.9, 0.1), QStringLiteral("5.9 6.0 6.1"));
-        QCOMPARE(texts(ChartUnit::Number, 0, 5e-5), QStringLiteral("0.00000 0.00005 0.00010"));
+        QCOMPARE(texts(ChartUnit::Number, 0, 5e-5), QStringLiteral("0 0.00005 0.00010"));
         QCOMPARE(texts(ChartUnit::Number, 9e5, 1e5), QStringLiteral("900000 1e+06 1.1e+06"));
         QCOMPARE(texts(ChartUnit::Number, -20, 10), QStringLiteral("-20 -10 0"));
         QCOMPARE(texts(ChartUnit::Seconds, 1.59, 0.01), QStringLiteral("1.59 s 1.60 s 1.61 s"));
@@ -93,8 +93,8 @@ private Q_SLOTS:
         QCOMPARE(texts(ChartUnit::Seconds, 119.8, 0.2), QStringLiteral("1:59.8 2:00.0 2:00.2"));
         QCOMPARE(texts(ChartUnit::Duration, 0, 2e6), QStringLiteral("0 2 ms 4 ms"));
         QCOMPARE(texts(ChartUnit::Duration, 0, 120e9), QStringLiteral("0 ns 2 min 00 s 4 min 00 s"));
-        QCOMPARE(texts(ChartUnit::Share, 0, 0.005), QStringLiteral("0.0 % 0.5 % 1.0 %"));
-        QCOMPARE(tickText(ChartUnit::Number, 1e-17, 0.1), QStringLiteral("0.0")); // a sum of steps that misses zero
+        QCOMPARE(texts(ChartUnit::Share, 0, 0.005), QStringLiteral("0 % 0.5 % 1.0 %"));
+        QCOMPARE(tickText(ChartUnit::Number, 1e-17, 0.1), QStringLiteral("0")); // a sum of steps that misses zero
     }
 
     void notMeasuredIsADash()

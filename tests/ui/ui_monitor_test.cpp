@@ -296,6 +296,14 @@ private Q_SLOTS:
         QCOMPARE(exposed.size(), size_t(6));
         for (const auto &step : exposed)
             QCOMPARE(series.exposedShare({1, step[0]}), std::optional(double(step[1]) / double(step[2])));
+        // Steps 2 to 6 in view: their points, no rank's of step 1.
+        const auto view = series.rangeOf(2, 6);
+        QVERIFY(view.has_value());
+        for (const ChartData &data : {series.loss(), series.stepTime(0), series.stepTime(1)}) {
+            const auto inView = std::count_if(data.x.begin(), data.x.end(),
+                                              [&view](double x) { return x >= view->first && x <= view->second; });
+            QCOMPARE(inView, 5);
+        }
         for (int rank = 0; rank < 2; ++rank) {
             const test::PlainSql sql(temporary.path() / "run", rank);
             // The samples are few enough that none is left out.

@@ -164,10 +164,10 @@ void Chart::drawLines(bool roomy)
 void Chart::showBeside()
 {
     QStringList texts;
-    if (m_thinned)
-        texts << tr("highest of each few points");
     if (!m_remark.isEmpty())
         texts << m_remark;
+    if (m_thinned)
+        texts << tr("highest of each few points");
     m_beside->setText(texts.isEmpty() ? QString() : tr("· %1").arg(texts.join(QStringLiteral(" · "))));
     m_beside->setToolTip(
         m_thinned

@@ -83,6 +83,8 @@ static int decimalsOf(double step)
 
 static QString numberTickText(double tick, double step)
 {
+    if (tick == 0)
+        return QStringLiteral("0");
     constexpr double kLong = 1e6; // beyond it, and below its inverse, powers of ten are shorter
     const bool isShort = std::abs(tick) < kLong && step > 1 / kLong;
     return isShort ? QString::number(tick, 'f', decimalsOf(step)) : QString::number(tick, 'g', 5);

@@ -197,11 +197,21 @@ std::optional<LiveSeries::StepKey> LiveSeries::stepAt(double runningSeconds) con
 LiveSeries::View LiveSeries::rangeOf(int64_t first, int64_t last) const
 {
     View range;
-    for (const auto &[key, point] : m_slowest) {
+    for (const auto &[key, slowest] : m_slowest) {
         if (key.second < first || key.second > last)
             continue;
-        const double start = m_time.secondsOf(key.first, point->startNs);
-        const double end = endOf(key, *point);
+        // From where every rank is in it, lest the step before have its point in view, to where every rank has ended
+        // it.
+        int64_t startNs = slowest->startNs, endNs = slowest->endNs;
+        for (const auto &[rank, steps] : m_steps) {
+            const auto step = steps.find(key);
+            if (step == steps.end())
+                continue;
+            startNs = std::max(startNs, step->second.startNs);
+            endNs = std::max(endNs, step->second.endNs);
+        }
+        const double start = m_time.secondsOf(key.first, startNs);
+        const double end = m_time.secondsOf(key.first, endNs);
         range = range ? std::pair{std::min(range->first, start), std::max(range->second, end)} : std::pair{start, end};
     }
     return range;

@@ -66,7 +66,8 @@ const QStaticText *LabelCache::label(int32_t name, int32_t unit, double roomPx, 
     const QString brief = makeText(true);
     if (brief.isEmpty())
         return insert(key, m_metrics.elidedText(text, Qt::ElideRight, room * kRoomStepPx), roomPx);
-    const Qt::TextElideMode mode = brief.contains(u'.') ? Qt::ElideMiddle : Qt::ElideRight;
+    const bool numbered = brief.contains(u'.') && brief.back().isDigit();
+    const Qt::TextElideMode mode = numbered ? Qt::ElideMiddle : Qt::ElideRight;
     return insert(key, m_metrics.elidedText(brief, mode, room * kRoomStepPx), roomPx);
 }
 

@@ -53,7 +53,7 @@ void LaneCanvas::paintLabels(QPainter &painter, const std::vector<LabelPlace> &l
     QRgb lastFill = 0;
     for (const LabelPlace &place : labels) {
         const auto makeText = [&](bool brief) {
-            return brief ? fromView(snapshot.unitOf(place.unit))
+            return brief ? briefLabelOf(snapshot, place.name, place.unit, place.operation)
                          : labelOf(snapshot, place.name, place.unit, place.operation);
         };
         constexpr double kMargin = 4;

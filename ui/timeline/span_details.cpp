@@ -87,6 +87,13 @@ QString labelOf(const Snapshot &snapshot, int32_t nameIndex, int32_t unitIndex, 
     return unit.isEmpty() || name.contains(unit) ? name : name + QLatin1Char(' ') + unit;
 }
 
+QString briefLabelOf(const Snapshot &snapshot, int32_t name, int32_t unit, std::optional<Operation> operation)
+{
+    const std::string_view text = snapshot.nameOf(name);
+    const bool bracket = operation || fromText<Phase>(text);
+    return fromView(bracket ? snapshot.unitOf(unit) : text);
+}
+
 SpanDetails detailsOf(const Snapshot &snapshot, const SpanRef &ref)
 {
     const SpanRecord record = snapshot.record(ref);

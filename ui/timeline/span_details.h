@@ -22,5 +22,8 @@ QString tooltipOf(const Snapshot &snapshot, const SpanRef &ref, uint64_t more);
 /// What a rectangle says: name and unit; of a collective's own span its operation and unit, whatever its kernel is
 /// called.
 QString labelOf(const Snapshot &snapshot, int32_t name, int32_t unit, std::optional<Operation> operation);
+/// The same where there is little room: of collectives and of brackets round a unit's work ("forward block.3") the
+/// unit, of what else is done for it the name. Empty: there is nothing briefer.
+QString briefLabelOf(const Snapshot &snapshot, int32_t name, int32_t unit, std::optional<Operation> operation);
 
 } // namespace shardscope::ui::timeline
