@@ -339,6 +339,27 @@ private Q_SLOTS:
         QVERIFY(std::ranges::any_of(labels, [](const auto *label) { return label->text().contains(u"a remark"); }));
     }
 
+    void whatLastsIsReadAndSeenUpToItsPoint()
+    {
+        Chart chart(QStringLiteral("Step time"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setYAxis(QStringLiteral("Time a step"), ChartUnit::Number);
+        chart.setSeries({{.name = QStringLiteral("wall"),
+                          .color = [](const Colors &c) { return c.series(0); },
+                          .stacked = true,
+                          .lasting = true}});
+        chart.setData({0, 10, 14, 15}, {{std::nan(""), 100, 40, 10}});
+        chart.setPointLabels({QString(), QStringLiteral("Step 1"), QStringLiteral("Step 2"), QStringLiteral("Step 3")});
+        QVERIFY(chart.readout(0.5).contains(QLatin1String("Step 1")));
+        QVERIFY(chart.readout(10).contains(QLatin1String("Step 1")));
+        QVERIFY(chart.readout(10.5).contains(QLatin1String("Step 2")));
+        QVERIFY(chart.readout(99).contains(QLatin1String("Step 3")));
+        chart.setXRange(std::pair{11.0, 12.0}); // within the second step
+        const QCPRange values = chart.plot()->yAxis->range();
+        QVERIFY2(values.upper > 40 && values.upper < 50, qPrintable(QString::number(values.upper)));
+        chart.setXRange(std::pair{10.5, 14.5}); // the first one is not in view
+        QVERIFY(chart.plot()->yAxis->range().upper < 50);
+    }
+
     void markersNamesNeverTouch()
     {
         Chart chart(QStringLiteral("Loss"), QStringLiteral("Time"), ChartUnit::Seconds);

@@ -253,11 +253,14 @@ private Q_SLOTS:
         QCOMPARE(series.lastStep()->second, int64_t(5));
         // The parts of each step sum to its wall time.
         const ChartData all = series.stepTime(std::nullopt);
-        for (size_t i = 0; i < all.x.size(); ++i) {
+        QCOMPARE(all.x.size(), size_t(7)); // from the first one's begin on
+        QVERIFY(std::isnan(all.columns[0][0]));
+        for (size_t i = 1; i < all.x.size(); ++i) {
             double sum = 0;
             for (const auto &column : all.columns)
                 sum += column[i];
-            const StepPoint *slowest = series.step({1, static_cast<int64_t>(i)}, std::nullopt);
+            const StepPoint *slowest = series.step({1, static_cast<int64_t>(i) - 1}, std::nullopt);
+            QCOMPARE(all.x[0], static_cast<double>(series.step({1, 0}, std::nullopt)->startNs) * 1e-9);
             QCOMPARE(sum, static_cast<double>(slowest->wallNs()));
         }
         // Memory adds up to the fixture's peak.
@@ -319,11 +322,11 @@ private Q_SLOTS:
             }
             const auto walls = sql.rows("SELECT end_ns - start_ns FROM step ORDER BY number");
             const ChartData steps = series.stepTime(rank);
-            QCOMPARE(steps.x.size(), walls.size());
-            for (size_t i = 0; i < steps.x.size(); ++i) {
+            QCOMPARE(steps.x.size(), walls.size() + 1);
+            for (size_t i = 0; i < walls.size(); ++i) {
                 double sum = 0;
                 for (const auto &part : steps.columns)
-                    sum += part[i];
+                    sum += part[i + 1];
                 QCOMPARE(sum, double(walls[i][0]));
             }
         }
@@ -395,7 +398,9 @@ private Q_SLOTS:
         QCOMPARE(loss.labels[1], QStringLiteral("Step 2, attempt 1"));
         QCOMPARE(loss.labels[3], QStringLiteral("Attempt 2 begins"));
         QCOMPARE(loss.labels[4], QStringLiteral("Step 2, attempt 2"));
-        QVERIFY(std::isnan(series.stepTime(std::nullopt).columns[0][3]));
+        const ChartData time = series.stepTime(std::nullopt);
+        QCOMPARE(time.x.size(), size_t(7));
+        QVERIFY(std::isnan(time.columns[0][0]) && std::isnan(time.columns[0][4]));
         QCOMPARE(series.memory(0).x, (std::vector<double>{9, 11, 12}));
         QVERIFY(std::isnan(series.memory(0).columns[0][1]));
         QCOMPARE(*series.stepAt(12.5), (LiveSeries::StepKey{2, 2}));
@@ -534,7 +539,7 @@ private Q_SLOTS:
         QCOMPARE(std::count(loss.columns[1].begin(), loss.columns[1].end(), 4.5), 1);
         const ChartData time = series.stepTime(std::nullopt);
         QVERIFY(time.x.size() <= LiveSeries::kMaxPoints + 2);
-        QCOMPARE(*std::max_element(time.columns[0].begin(), time.columns[0].end()), 900e6);
+        QCOMPARE(*std::max_element(time.columns[0].begin() + 1, time.columns[0].end()), 900e6);
         // Zoomed in, every step of the view is there.
         const ChartData some = series.loss(std::pair{1000.05, 1999.05});
         QCOMPARE(some.x.size(), size_t(1001));

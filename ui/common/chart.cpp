@@ -168,6 +168,8 @@ void Chart::setSeries(std::vector<ChartSeries> series)
             m_graphs[i] = m_plot->addGraph(m_plot->xAxis, m_series[i].secondAxis ? m_plot->yAxis2 : m_plot->yAxis);
         if (m_series[i].step)
             m_graphs[i]->setLineStyle(QCPGraph::lsStepLeft);
+        if (m_series[i].lasting)
+            m_graphs[i]->setLineStyle(QCPGraph::lsStepRight);
     }
     std::vector<QString> names;
     for (const ChartSeries &one : m_series)

@@ -39,6 +39,7 @@ struct ChartSeries
     bool dashed = false;
     bool points = false;  ///< dots: values that are far between
     bool step = false;    ///< the value holds until the next point (memory does)
+    bool lasting = false; ///< the value is of the time since the point before (a step's is)
     bool outline = false; ///< is the height of the stack: no line of its own where points are close together
 };
 
@@ -123,6 +124,7 @@ private:
     void buildMenu(QMenu *menu);
     void showSql();
     bool shown(size_t series) const;
+    bool any(bool ChartSeries::*kind) const;
     std::optional<size_t> indexAt(double x) const;
     ChartUnit unitOf(size_t series) const { return m_series[series].secondAxis ? m_y2Unit : m_yUnit; }
 

@@ -46,9 +46,12 @@ std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, doubl
             most = std::max(most, value);
         }
     };
-    for (size_t k = 0; k < m_x.size(); ++k) {
-        if (m_x[k] < lower || m_x[k] > upper)
-            continue;
+    auto from = static_cast<size_t>(std::lower_bound(m_x.begin(), m_x.end(), lower) - m_x.begin());
+    auto to = static_cast<size_t>(std::upper_bound(m_x.begin(), m_x.end(), upper) - m_x.begin());
+    // What holds from before the view on, or lasts beyond it, is seen too.
+    from -= any(&ChartSeries::step) && from > 0;
+    to += any(&ChartSeries::lasting) && to < m_x.size();
+    for (size_t k = from; k < to; ++k) {
         double sum = 0;
         for (size_t i = 0; i < m_series.size(); ++i) {
             if (m_series[i].secondAxis != secondAxis || !shown(i))

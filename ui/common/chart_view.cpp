@@ -66,16 +66,22 @@ void Chart::applyTheme()
     m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
 
+bool Chart::any(bool ChartSeries::*kind) const
+{
+    return std::any_of(m_series.begin(), m_series.end(), [kind](const ChartSeries &one) { return one.*kind; });
+}
+
 std::optional<size_t> Chart::indexAt(double x) const
 {
     if (m_x.empty())
         return std::nullopt;
+    if (any(&ChartSeries::lasting))
+        return std::min(static_cast<size_t>(std::lower_bound(m_x.begin(), m_x.end(), x) - m_x.begin()), m_x.size() - 1);
     const auto after = std::upper_bound(m_x.begin(), m_x.end(), x);
     if (after == m_x.begin())
         return 0;
     const size_t before = static_cast<size_t>(after - m_x.begin()) - 1;
-    const bool holds = std::any_of(m_series.begin(), m_series.end(), [](const ChartSeries &one) { return one.step; });
-    if (holds || after == m_x.end())
+    if (any(&ChartSeries::step) || after == m_x.end())
         return before;
     return x - m_x[before] <= *after - x ? before : before + 1;
 }

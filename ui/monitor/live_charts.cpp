@@ -20,7 +20,7 @@ static constexpr int64_t kSameThingNs = 2'000'000'000;
 static std::vector<ChartSeries> stepTimeSeries()
 {
     const auto part = [](const QString &name, auto color) {
-        return ChartSeries{.name = name, .color = color, .stacked = true};
+        return ChartSeries{.name = name, .color = color, .stacked = true, .lasting = true};
     };
     const auto communication = [](int lightness) {
         return [lightness](const Colors &colors) {

@@ -286,23 +286,26 @@ LiveSeries::Points LiveSeries::thinned(const Points &all, const View &view, doub
 }
 
 /// Where an attempt begins nothing was measured yet.
-void LiveSeries::addGap(ChartData &data, int64_t attempt) const
+void LiveSeries::addGap(ChartData &data, double x)
 {
-    data.x.push_back(m_time.beginOf(attempt));
+    data.x.push_back(x);
     for (auto &column : data.columns)
         column.push_back(kNan);
 }
 
-ChartData LiveSeries::chartOf(const Points &points, size_t columns, void (*fill)(const StepPoint &, double *row)) const
+ChartData LiveSeries::chartOf(const Points &points, size_t columns, void (*fill)(const StepPoint &, double *row),
+                              bool lasting) const
 {
     ChartData data;
     data.columns.resize(columns);
     std::vector<double> row(columns);
     for (size_t i = 0; i < points.size(); ++i) {
         const auto &[key, point] = points[i];
-        if (i > 0 && points[i - 1].first.first != key.first) {
-            addGap(data, key.first);
-            data.labels.push_back(QCoreApplication::translate("LiveSeries", "Attempt %1 begins").arg(key.first));
+        const bool begins = i > 0 && points[i - 1].first.first != key.first;
+        if (begins || (lasting && i == 0)) {
+            addGap(data, lasting ? m_time.secondsOf(key.first, point->startNs) : m_time.beginOf(key.first));
+            data.labels.push_back(begins ? QCoreApplication::translate("LiveSeries", "Attempt %1 begins").arg(key.first)
+                                         : QString());
         }
         fill(*point, row.data());
         data.x.push_back(endOf(key, *point));
@@ -342,12 +345,13 @@ ChartData LiveSeries::stepTime(std::optional<int> rank, const View &view) const
             all.emplace_back(key, &point);
     }
     const auto value = [](const StepPoint &point) { return static_cast<double>(point.wallNs()); };
-    return chartOf(thinned(all, view, value), kStepParts, [](const StepPoint &point, double *row) {
+    const auto fill = [](const StepPoint &point, double *row) {
         for (size_t i = 0; i < kStepParts; ++i) {
             const double wall = i == 0 ? static_cast<double>(point.wallNs()) : kNan;
             row[i] = point.partNs ? static_cast<double>((*point.partNs)[i]) : wall;
         }
-    });
+    };
+    return chartOf(thinned(all, view, value), kStepParts, fill, true);
 }
 
 ChartData LiveSeries::memory(int rank) const
@@ -362,7 +366,7 @@ ChartData LiveSeries::memory(int rank) const
     for (size_t i = 0; i < samples.timeNs.size(); ++i) {
         const int64_t attempt = m_time.attemptAt(samples.timeNs[i]);
         if (before && *before != attempt)
-            addGap(data, attempt);
+            addGap(data, m_time.beginOf(attempt));
         before = attempt;
         data.x.push_back(m_time.secondsOf(attempt, samples.timeNs[i]));
         for (size_t c = 0; c < kMemoryColumns; ++c)

@@ -92,7 +92,7 @@ public:
     /// Columns: gradient norm, learning rate.
     ChartData norm(const View &view = {}) const;
     /// kStepParts columns, or the wall alone in the first where nothing finer was recorded; the slowest rank without
-    /// one.
+    /// one. A step's values are of the time since the point before; where the first begins stands a point of NaN.
     ChartData stepTime(std::optional<int> rank, const View &view = {}) const;
     /// Categories in order, rounding, reserved, process used (NaN where not measured).
     ChartData memory(int rank) const;
@@ -128,8 +128,10 @@ private:
     /// Of any rank.
     Points pointsOfFirst() const;
     Points thinned(const Points &all, const View &view, double (*value)(const StepPoint &)) const;
-    ChartData chartOf(const Points &points, size_t columns, void (*fill)(const StepPoint &, double *row)) const;
-    void addGap(ChartData &data, int64_t attempt) const;
+    /// lasting: a point's values are of the time up to it, so that the first needs a begin: a point of NaN.
+    ChartData chartOf(const Points &points, size_t columns, void (*fill)(const StepPoint &, double *row),
+                      bool lasting = false) const;
+    static void addGap(ChartData &data, double x);
 
     std::map<int, std::map<StepKey, StepPoint>> m_steps; ///< by rank
     std::map<StepKey, const StepPoint *> m_slowest;      ///< of all ranks
