@@ -49,9 +49,13 @@ speed() { # speed SIZE BATCH
     bench --size "$1" --batch "$2" --ranks "$gpus" --strategy hybrid --shard-group "$group"
   done
 }
+parts=" correctness speed parameters bandwidth recording "
+for part in "$@"; do
+  [[ $parts == *" $part "* ]] || { echo "there is no part $part: one or some of$parts" >&2; exit 2; }
+done
 comma() { local IFS=,; echo "$*"; }
 
-for part in ${*:-correctness speed parameters bandwidth recording}; do
+for part in ${*:-$parts}; do
   case $part in
   correctness) python3 tests/gpu/strategies.py --gpus --ranks "$(comma "${counts[@]}")" --jobs "${JOBS:-8}" 2>&1 | tee "$out/strategies.log" ;;
   speed)
@@ -62,7 +66,6 @@ for part in ${*:-correctness speed parameters bandwidth recording}; do
   parameters) python3 tests/gpu/headline.py --gpus --ranks "$(comma "${several[@]}")" 2>&1 | tee "$out/parameters.log" ;;
   bandwidth) python3 tests/gpu/bandwidth.py --gpus "$gpus" 2>&1 | tee "$out/bandwidth.log" ;;
   recording) python3 tests/gpu/small_recording.py --ranks "$gpus" --out "$out/recording.tar.xz" ;;
-  *) echo "there is no part $part: correctness, speed, parameters, bandwidth, recording" >&2; exit 2 ;;
   esac
 done
 [ ! -e "$out/speed.json" ] || python3 tests/gpu/scaling_table.py "$out/speed.json" | tee "$out/table.md"
