@@ -35,7 +35,8 @@ void ChangingRun::expectAllToBeWell()
         expectTheLedgersMemory(rank);
         expectRecomputeToSaveActivations(rank);
         expectNothingLeftBehind(rank);
-        expectReservedMemoryNotToGrow(rank);
+        if (m_device == DeviceKind::Cuda)
+            expectReservedMemoryNotToGrow(rank);
     }
     if (m_device == DeviceKind::Cpu) {
         for (const int64_t step : {kStart, firstStep("back") + 1, firstStep("not late") + 1})
@@ -157,6 +158,7 @@ void ChangingRun::expectNothingLeftBehind(int rank)
     EXPECT_EQ(Held::sum(back.pinned), Held::sum(start.pinned));
 }
 
+/// On a GPU: the host's allocator has no pool, so that what it reserves is what is allocated at that moment.
 void ChangingRun::expectReservedMemoryNotToGrow(int rank)
 {
     for (size_t i = 0; i < m_made.size(); ++i) {
@@ -167,11 +169,11 @@ void ChangingRun::expectReservedMemoryNotToGrow(int rank)
         SCOPED_TRACE(change.name);
         std::map<std::string, int64_t> settled; // by place
         int64_t compared = 0;
-        for (const auto &row :
-             query(fmt::format("select place, number, reserved_bytes, min(time_ns) from memory join step using "
-                               "(process_id, step_id) join process using (process_id) where rank = {} "
-                               "and number >= {} and number < {} group by place, number order by number",
-                               rank, first + kSettling, next))) {
+        for (const auto &row : query(fmt::format(
+                 "select place, number, reserved_bytes, min(time_ns) from memory join step using "
+                 "(process_id, step_id) join process using (process_id) where rank = {} and place <> 'host' "
+                 "and number >= {} and number < {} group by place, number order by number",
+                 rank, first + kSettling, next))) {
             const auto place = std::get<std::string>(row[0]);
             const auto [at, isFirst] = settled.emplace(place, number(row[2]));
             EXPECT_LE(number(row[2]), at->second) << place << " in step " << number(row[1]);
