@@ -387,8 +387,19 @@ private Q_SLOTS:
         QVERIFY(texts.contains(QStringLiteral("1.00 s")));
         QVERIFY(texts.contains(QStringLiteral("→ 2.00 s")));
         QVERIFY(texts.contains(QStringLiteral("+100.0 %")));
+        // Half of what lies between the quartiles, without a mouse.
+        for (const char *name : {"step.spreadBefore", "step.spreadAfter"})
+            QCOMPARE(card.findChild<QLabel *>(QLatin1String(name))->text(), QStringLiteral("± 100 ms"));
+        QCOMPARE(card.findChild<QLabel *>(QStringLiteral("peak.spreadAfter"))->text(), QStringLiteral("± 0 B"));
+        QVERIFY(card.findChild<QLabel *>(QStringLiteral("exposed.spreadAfter"))->isHidden()); // not measured
         QCOMPARE(texts.filter(QStringLiteral("not significant")).size(), 1);
         QVERIFY(tips.contains(QStringLiteral("Mann–Whitney U, two-sided: p = 1e-05")));
+        effect.peakBytes.p = 1e-3; // more values apart from the median than before, and the same median
+        card.setEffect(effect);
+        texts.clear();
+        for (const QLabel *label : card.findChildren<QLabel *>())
+            texts << label->text();
+        QVERIFY(texts.contains(QStringLiteral("less than 0.1 %")));
         effect.stepsAfter = 4;
         effect.stepNs = effect.peakBytes = {};
         card.setEffect(effect);

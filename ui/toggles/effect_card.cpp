@@ -33,6 +33,12 @@ static QString sideText(const std::optional<Side> &side, bool isTime)
     return side ? figureText(side->median, isTime) : QStringLiteral("—");
 }
 
+/// Half of what lies between the quartiles.
+static QString aroundText(const std::optional<Side> &side, bool isTime)
+{
+    return side ? QStringLiteral("± ") + figureText((side->upper - side->lower) / 2, isTime) : QString();
+}
+
 static QString spreadText(const std::optional<Side> &side, bool isTime)
 {
     return side ? EffectCard::tr("%1 (quartiles %2 … %3, %4 steps)")
@@ -50,7 +56,10 @@ static QString verdictOf(const Effect &effect)
         return EffectCard::tr("not significant");
     if (effect.before->median <= 0)
         return EffectCard::tr("more");
+    constexpr double kShown = 0.1; // percent
     const double change = (effect.after->median / effect.before->median - 1) * 100;
+    if (std::abs(change) < kShown / 2)
+        return EffectCard::tr("less than %1 %").arg(kShown);
     return QString::asprintf("%+.1f %%", change);
 }
 
@@ -77,27 +86,34 @@ EffectCard::EffectCard(QWidget *parent)
     const QString figures[] = {QStringLiteral("step"), QStringLiteral("peak"), QStringLiteral("exposed")};
     for (int i = 0; i < 3; ++i) {
         Row &row = m_rows[static_cast<size_t>(i)];
-        row = {new QLabel(names[i], this), new QLabel(this), new QLabel(this), new QLabel(this)};
+        row = {new QLabel(names[i], this), new QLabel(this), new QLabel(this),
+               new QLabel(this),           new QLabel(this), new QLabel(this)};
         row.name->setWordWrap(true);
         row.before->setObjectName(figures[i] + QStringLiteral(".before"));
         row.after->setObjectName(figures[i] + QStringLiteral(".after"));
-        for (QLabel *label : {row.before, row.after, row.verdict}) {
+        row.spreadBefore->setObjectName(figures[i] + QStringLiteral(".spreadBefore"));
+        row.spreadAfter->setObjectName(figures[i] + QStringLiteral(".spreadAfter"));
+        for (QLabel *label : {row.before, row.after, row.spreadBefore, row.spreadAfter, row.verdict}) {
             label->setTextFormat(Qt::PlainText);
             label->setTextInteractionFlags(Qt::TextSelectableByMouse);
             label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
         }
-        row.verdict->setForegroundRole(QPalette::PlaceholderText);
-        // Two lines each: the dock is narrow.
-        grid->addWidget(row.name, 2 * i + 1, 0, 2, 1, Qt::AlignTop);
-        grid->addWidget(row.before, 2 * i + 1, 1);
-        grid->addWidget(row.after, 2 * i + 1, 2);
-        grid->addWidget(row.verdict, 2 * i + 2, 1, 1, 2);
+        for (QLabel *label : {row.spreadBefore, row.spreadAfter, row.verdict})
+            label->setForegroundRole(QPalette::PlaceholderText);
+        // Three lines each: the dock is narrow.
+        const int line = 3 * i + 1;
+        grid->addWidget(row.name, line, 0, 3, 1, Qt::AlignTop);
+        grid->addWidget(row.before, line, 1);
+        grid->addWidget(row.after, line, 2);
+        grid->addWidget(row.spreadBefore, line + 1, 1);
+        grid->addWidget(row.spreadAfter, line + 1, 2);
+        grid->addWidget(row.verdict, line + 2, 1, 1, 2);
     }
-    grid->addWidget(m_waiting, 7, 0, 1, 3);
+    grid->addWidget(m_waiting, 10, 0, 1, 3);
     m_steps->setText(tr("&Steps…"));
     m_steps->setToolTip(tr("Show the query that gives each step's figures"));
     m_steps->setAutoRaise(true);
-    grid->addWidget(m_steps, 8, 0, 1, 3, Qt::AlignLeft);
+    grid->addWidget(m_steps, 11, 0, 1, 3, Qt::AlignLeft);
     grid->setColumnStretch(0, 1);
     m_title->setTextFormat(Qt::PlainText);
     connect(m_steps, &QToolButton::clicked, this, &EffectCard::tellSteps);
@@ -108,14 +124,21 @@ void EffectCard::showRow(Row &row, const Effect &effect, bool isTime)
 {
     row.before->setText(sideText(effect.before, isTime));
     row.after->setText(QStringLiteral("→ ") + sideText(effect.after, isTime));
+    row.spreadBefore->setText(aroundText(effect.before, isTime));
+    row.spreadAfter->setText(aroundText(effect.after, isTime));
+    const bool measured = effect.before || effect.after;
+    row.spreadBefore->setVisible(measured);
+    row.spreadAfter->setVisible(measured);
     row.verdict->setText(verdictOf(effect));
+    row.verdict->setVisible(!row.verdict->text().isEmpty());
     QString tip = tr("Before: %1\nAfter: %2").arg(spreadText(effect.before, isTime), spreadText(effect.after, isTime));
     if (effect.p)
         tip += tr("\nMann–Whitney U, two-sided: p = %1. Below %2 the difference counts.")
                    .arg(*effect.p, 0, 'g', 2)
                    .arg(analysis::kSignificance);
-    tip += tr("\nThe first %1 steps after a change are left out.").arg(analysis::kSettlingSteps);
-    for (QLabel *label : {row.name, row.before, row.after, row.verdict})
+    tip += tr("\nAfter ±: half of what lies between the quartiles. The first %1 steps after a change are left out.")
+               .arg(analysis::kSettlingSteps);
+    for (QLabel *label : {row.name, row.before, row.after, row.spreadBefore, row.spreadAfter, row.verdict})
         label->setToolTip(tip);
     row.after->setAccessibleDescription(tip);
 }

@@ -34,6 +34,8 @@ private:
         QLabel *name;
         QLabel *before;
         QLabel *after;
+        QLabel *spreadBefore;
+        QLabel *spreadAfter;
         QLabel *verdict;
     };
     void showRow(Row &row, const analysis::Effect &effect, bool isTime);
