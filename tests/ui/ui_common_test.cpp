@@ -360,6 +360,36 @@ private Q_SLOTS:
         QVERIFY(chart.plot()->yAxis->range().upper < 50);
     }
 
+    void aSlowFirstStepDoesNotPressTheOthersFlat()
+    {
+        Chart chart(QStringLiteral("Step time"), QStringLiteral("Time"), ChartUnit::Seconds);
+        chart.setYAxis(QStringLiteral("Time a step"), ChartUnit::Number);
+        chart.setSeries({{.name = QStringLiteral("wall"),
+                          .color = [](const Colors &c) { return c.series(0); },
+                          .stacked = true,
+                          .lasting = true}});
+        const auto remark = [&] {
+            QStringList texts;
+            for (const auto *label : chart.findChildren<ElidedLabel *>())
+                texts << label->text();
+            return texts.join(u'|');
+        };
+        const auto top = [&] { return chart.plot()->yAxis->range().upper; };
+        chart.setPointLabels({QString(), QStringLiteral("Step 1")});
+        chart.setData({0, 10, 11, 12, 13, 14}, {{std::nan(""), 377, 10, 11, 9, 12}});
+        QVERIFY2(top() > 12 && top() < 14, qPrintable(QString::number(top())));
+        QVERIFY2(remark().contains(QStringLiteral("Step 1 goes beyond the scale, to 377")), qPrintable(remark()));
+        chart.setXRange(std::pair{1.0, 2.0}); // that step alone
+        QVERIFY(top() > 377);
+        QVERIFY(!remark().contains(QStringLiteral("beyond")));
+        chart.resetZoom();
+        chart.setData({0, 10, 20, 21, 22, 23}, {{std::nan(""), 377, 300, 11, 9, 12}}); // two of five are no exception
+        QVERIFY(top() > 377);
+        chart.setData({0, 10, 11, 12, 13, 14}, {{std::nan(""), 39, 10, 11, 9, 12}}); // slower, and no more than that
+        QVERIFY(top() > 39);
+        QVERIFY(!remark().contains(QStringLiteral("beyond")));
+    }
+
     void markersNamesNeverTouch()
     {
         Chart chart(QStringLiteral("Loss"), QStringLiteral("Time"), ChartUnit::Seconds);

@@ -49,7 +49,9 @@ inline constexpr double kFarAbove = 4;
 /// A chart over QCustomPlot with what every chart here has: axis titles with units, a legend that hides series, a
 /// hover readout, zoom and pan in x with a reset, a brush, copy as image or CSV, and the same numbers as a table
 /// (charts have no accessibility of their own). Follows the palette. Where a stack has more points than pixels, the
-/// highest point of each few stands for them, whole (chart_columns.h); readout, table and copies have all.
+/// highest point of each few stands for them, whole (chart_columns.h); readout, table and copies have all. Where a few
+/// of many points of a stack of what lasts are kFarAbove times the median (a first step), the scale is that of the
+/// others, and the heading says what goes beyond it.
 class Chart : public QWidget
 {
     Q_OBJECT
@@ -114,7 +116,9 @@ private:
     void refill();
     void rescale();
     std::pair<double, double> dataRange() const;
-    std::pair<double, double> valueRange(bool secondAxis, double lower, double upper) const;
+    std::pair<size_t, size_t> pointsIn(double lower, double upper) const;
+    std::pair<double, double> valueRange(bool secondAxis, double lower, double upper, double limit) const;
+    double scaleLimit(double lower, double upper);
     void drawPoints();
     void drawLines(bool roomy);
     void showBeside();
@@ -138,7 +142,8 @@ private:
 
     ElidedLabel *m_heading;
     QString m_remark;
-    ElidedLabel *m_beside; ///< the remark, and that points are drawn for several where they are
+    QString m_beyond;      ///< what goes beyond the scale
+    ElidedLabel *m_beside; ///< the two, and that points are drawn for several where they are
     ChartLegend *m_legend;
     QCustomPlot *m_plot;
     ChartInput *m_input;

@@ -12,11 +12,30 @@
 #include <QLabel>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace shardscope::ui {
 
-static constexpr double kColumnPx = 2;      ///< of a stack's points nearer to each other than this one is drawn
+static constexpr double kColumnPx = 2;            ///< of a stack's points nearer to each other than this one is drawn
+static constexpr size_t kPointsForOneBeyond = 20; ///< of so many one may go beyond the scale, and one of fewer
 static constexpr int kSeparatedPointPx = 4; ///< stacked layers with points nearer than this have no lines between them
+
+/// Height of the stack of those that are shown, at each point; NaN where none of them was measured.
+static std::vector<double> heights(const std::vector<ChartSeries> &series,
+                                   const std::vector<std::vector<double>> &columns, const ChartLegend &legend,
+                                   size_t points)
+{
+    std::vector<double> sums(points, std::nan(""));
+    for (size_t i = 0; i < series.size(); ++i) {
+        if (!series[i].stacked || !legend.isShown(i))
+            continue;
+        for (size_t k = 0; k < points; ++k) {
+            if (!std::isnan(columns[i][k]))
+                sums[k] = (std::isnan(sums[k]) ? 0 : sums[k]) + columns[i][k];
+        }
+    }
+    return sums;
+}
 
 void Chart::refill()
 {
@@ -35,22 +54,56 @@ std::pair<double, double> Chart::dataRange() const
     return span > 0 ? std::pair{m_x.front(), last} : std::pair{m_x.front() - 0.5, m_x.front() + 0.5};
 }
 
-std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper) const
+/// First, and one behind the last. What holds from before the view on, or lasts beyond it, is seen too.
+std::pair<size_t, size_t> Chart::pointsIn(double lower, double upper) const
+{
+    auto from = static_cast<size_t>(std::lower_bound(m_x.begin(), m_x.end(), lower) - m_x.begin());
+    auto to = static_cast<size_t>(std::upper_bound(m_x.begin(), m_x.end(), upper) - m_x.begin());
+    from -= any(&ChartSeries::step) && from > 0;
+    to += any(&ChartSeries::lasting) && to < m_x.size();
+    return {from, to};
+}
+
+/// Above it is what the scale is not made for.
+double Chart::scaleLimit(double lower, double upper)
+{
+    m_beyond.clear();
+    if (!any(&ChartSeries::lasting))
+        return HUGE_VAL;
+    const std::vector<double> all = heights(m_series, m_columns, *m_legend, m_x.size());
+    const auto [from, to] = pointsIn(lower, upper);
+    std::vector<double> seen;
+    std::copy_if(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to),
+                 std::back_inserter(seen), [](double value) { return std::isfinite(value); });
+    if (seen.empty())
+        return HUGE_VAL;
+    std::ranges::sort(seen);
+    const double limit = seen[seen.size() / 2] * kFarAbove;
+    const auto beyond = static_cast<size_t>(seen.end() - std::ranges::upper_bound(seen, limit));
+    if (beyond == 0 || beyond > std::max<size_t>(1, seen.size() / kPointsForOneBeyond))
+        return HUGE_VAL;
+    const QString most = axisText(m_yUnit, seen.back());
+    const auto at = static_cast<size_t>(std::ranges::find(all, seen.back()) - all.begin());
+    if (beyond > 1)
+        m_beyond = tr("%n points beyond the scale, up to %1", nullptr, static_cast<int>(beyond)).arg(most);
+    else
+        m_beyond = tr("%1 goes beyond the scale, to %2")
+                       .arg(at < m_labels.size() ? m_labels[at] : axisText(m_xUnit, m_x[at]), most);
+    return limit;
+}
+
+std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper, double limit) const
 {
     double least = HUGE_VAL;
     double most = -HUGE_VAL;
     bool fromZero = false;
     const auto take = [&](double value) {
-        if (std::isfinite(value)) {
+        if (std::isfinite(value) && value <= limit) {
             least = std::min(least, value);
             most = std::max(most, value);
         }
     };
-    auto from = static_cast<size_t>(std::lower_bound(m_x.begin(), m_x.end(), lower) - m_x.begin());
-    auto to = static_cast<size_t>(std::upper_bound(m_x.begin(), m_x.end(), upper) - m_x.begin());
-    // What holds from before the view on, or lasts beyond it, is seen too.
-    from -= any(&ChartSeries::step) && from > 0;
-    to += any(&ChartSeries::lasting) && to < m_x.size();
+    const auto [from, to] = pointsIn(lower, upper);
     for (size_t k = from; k < to; ++k) {
         double sum = 0;
         for (size_t i = 0; i < m_series.size(); ++i) {
@@ -78,30 +131,14 @@ void Chart::rescale()
 {
     const auto [lower, upper] = m_fixedRange.value_or(dataRange());
     m_plot->xAxis->setRange(lower, upper);
-    const auto [low, high] = valueRange(false, lower, upper);
+    const auto [low, high] = valueRange(false, lower, upper, scaleLimit(lower, upper));
     m_plot->yAxis->setRange(low, high);
     if (m_plot->yAxis2->visible()) {
-        const auto [low2, high2] = valueRange(true, lower, upper);
+        const auto [low2, high2] = valueRange(true, lower, upper, HUGE_VAL);
         m_plot->yAxis2->setRange(low2, high2);
     }
+    showBeside();
     m_plot->replot(QCustomPlot::rpQueuedReplot);
-}
-
-/// Height of the stack of those that are shown, at each point; NaN where none of them was measured.
-static std::vector<double> heights(const std::vector<ChartSeries> &series,
-                                   const std::vector<std::vector<double>> &columns, const ChartLegend &legend,
-                                   size_t points)
-{
-    std::vector<double> sums(points, std::nan(""));
-    for (size_t i = 0; i < series.size(); ++i) {
-        if (!series[i].stacked || !legend.isShown(i))
-            continue;
-        for (size_t k = 0; k < points; ++k) {
-            if (!std::isnan(columns[i][k]))
-                sums[k] = (std::isnan(sums[k]) ? 0 : sums[k]) + columns[i][k];
-        }
-    }
-    return sums;
 }
 
 /// After the plot's layout: then the width is known.
@@ -169,6 +206,8 @@ void Chart::showBeside()
     QStringList texts;
     if (!m_remark.isEmpty())
         texts << m_remark;
+    if (!m_beyond.isEmpty())
+        texts << m_beyond;
     if (m_thinned)
         texts << tr("highest of each few points");
     m_beside->setText(texts.isEmpty() ? QString() : tr("· %1").arg(texts.join(QStringLiteral(" · "))));
