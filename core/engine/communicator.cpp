@@ -76,16 +76,17 @@ std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int> &mem
     {
         const std::lock_guard lock(m_mutex);
         m_subgroups.push_back(group.get());
+        group->m_number = m_made[group->m_members]++;
     }
     if (options.worldSize > 1)
         group->connect();
     return group;
 }
 
-/// Of its own for each group: the members are its name.
+/// Of its own for each group, lest one finds what another of the same members left there.
 std::string Communicator::storePrefix() const
 {
-    return fmt::format("{}/{}", kStorePrefix, fmt::join(m_members, "-"));
+    return fmt::format("{}/{}/{}", kStorePrefix, fmt::join(m_members, "-"), m_number);
 }
 
 Communicator::~Communicator()

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -74,8 +75,8 @@ public:
     static Result<std::unique_ptr<Communicator>> create(const Options &options, observe::Observer &observer);
     ~Communicator();
     /// A process group of some of this one's ranks, in ascending order, this one among them; its collectives run in the
-    /// same queue. The members call it alike, and nobody else need. Throws where they can't connect. This must outlive
-    /// it.
+    /// same queue. The members call it alike, in the same order, and nobody else need. Throws where they can't connect.
+    /// This must outlive it.
     std::unique_ptr<Communicator> subgroup(const std::vector<int> &members);
 
     int rank() const { return m_options.rank; }
@@ -123,8 +124,10 @@ private:
     int64_t m_sequence = 0;
     bool m_connected = false;
     Communicator *m_parent = nullptr;
-    std::mutex m_mutex; ///< guards m_subgroups
+    int m_number = 0;   ///< of those that were made of the same ranks before it
+    std::mutex m_mutex; ///< guards the next two
     std::vector<Communicator *> m_subgroups;
+    std::map<std::vector<int32_t>, int> m_made; ///< how many, by members
     std::atomic<bool> m_aborted = false;
 };
 

@@ -87,6 +87,24 @@ TEST(Communicator, collectivesGiveTheRightNumbers)
     }
 }
 
+/// Two engines of one job have groups of the same members each.
+TEST(Communicator, groupsOfTheSameMembersAreApart)
+{
+    Witness witness;
+    test::runRanks(4, witness, [](engine::Communicator &world) {
+        const int first = world.rank() % 2;
+        const std::vector<int> members = {first, first + 2};
+        const auto one = world.subgroup(members);
+        const auto other = world.subgroup(members);
+        for (engine::Communicator *group : {other.get(), one.get(), other.get()}) {
+            const at::Tensor sum = torch::full({3}, world.rank() + 1.0);
+            group->allReduce(sum, {}).wait();
+            EXPECT_TRUE(at::equal(sum, torch::full({3}, 2.0 * first + 4.0)));
+        }
+    });
+    EXPECT_EQ(witness.uids.size(), 5U) << "of the four ranks, and two of each pair";
+}
+
 TEST(Communicator, reductionsInBf16RoundEachPartAndAddInFp32)
 {
     observe::Observer observer;
