@@ -12,7 +12,7 @@ std::optional<size_t> slowestRank(const std::vector<RankSummary> &ranks)
 {
     std::optional<size_t> slowest;
     for (size_t i = 0; i < ranks.size(); ++i) {
-        if (ranks[i].sums && (!slowest || ranks[i].sums->wallNs > ranks[*slowest].sums->wallNs))
+        if (ranks[i].all.sums && (!slowest || ranks[i].all.sums->wallNs > ranks[*slowest].all.sums->wallNs))
             slowest = i;
     }
     return slowest;
@@ -22,16 +22,17 @@ std::optional<size_t> slowestRank(const std::vector<RankSummary> &ranks)
 
 Result<Input> readInput(const store::Recording &recording, const store::CancelToken &cancel)
 {
-    Input input{recording, recording.catalog(), {}, cancel};
+    Input input{recording, recording.catalog(), {}, {}, cancel};
     for (const store::AttemptInfo &attempt : input.catalog->attempts) {
         for (const store::Index process : attempt.ranks) {
             auto steps = recording.steps(process);
             if (!steps)
                 return tl::unexpected(steps.error());
             input.ranks.push_back({process, attempt.attempt,
-                                   *input.catalog->processes[static_cast<size_t>(process)].rank, std::move(*steps)});
+                                   *input.catalog->processes[static_cast<size_t>(process)].rank, std::move(*steps), 0});
         }
     }
+    findWarmUps(input);
     return input;
 }
 
@@ -54,6 +55,7 @@ Result<Analysis> analyze(const store::Recording &recording, const store::CancelT
         return tl::unexpected(ranks.error());
     analysis.ranks = std::move(*ranks);
     analysis.slowest = slowestRank(analysis.ranks);
+    analysis.waitedFor = findWaitedFor(analysis);
     auto collectives = summarizeCollectives(*input);
     if (!collectives)
         return tl::unexpected(collectives.error());

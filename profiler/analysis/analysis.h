@@ -6,6 +6,7 @@
 #include "core/base/result.h"
 #include "profiler/store/recording.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct AttemptSummary
     std::optional<int64_t> firstRecordedStep; ///< the oldest step that still has its spans
     std::optional<int64_t> lastRecordedStep;
     std::string endReason;
+    /// Left out of the ranks' steady figures and of findings; empty: none, for the reason in warmUpNote.
+    std::vector<int64_t> warmUpSteps;
+    std::string warmUpNote; ///< for people: what rates, shares and findings are of
 };
 
 struct StepSummary
@@ -50,18 +54,29 @@ struct ValidationPoint
     double loss = 0;
 };
 
-/// Sums over all finished steps of one rank in one attempt.
+/// Of some finished steps of one rank.
+struct RankFigures
+{
+    int64_t steps = 0;
+    int64_t timedSteps = 0; ///< those of them that are in `sums`: recorded above level off
+    std::optional<int64_t> stepMedianNs;
+    std::optional<int64_t> stepP99Ns;
+    std::optional<double> tokensPerSecond; ///< of this rank
+    std::optional<double> mfu;             ///< model FLOP/s ÷ the device's peak
+    std::optional<store::StepSums> sums;   ///< empty: no timed step
+
+    /// The mean over the timed steps, of which there is one, of a sum over them.
+    int64_t aStep(int64_t sumNs) const { return sumNs / std::max<int64_t>(timedSteps, 1); }
+};
+
+/// One rank in one attempt.
 struct RankSummary
 {
     int64_t attempt = 1;
     int64_t rank = 0;
     std::string device; ///< its name; "": unknown
-    int64_t steps = 0;
-    std::optional<int64_t> stepMedianNs;
-    std::optional<int64_t> stepP99Ns;
-    std::optional<double> tokensPerSecond; ///< of this rank
-    std::optional<double> mfu;             ///< model FLOP/s ÷ the device's peak
-    std::optional<store::StepSums> sums;   ///< empty: no step was recorded above level off
+    RankFigures all;    ///< of all finished steps
+    RankFigures steady; ///< without the attempt's warm-up steps
     std::optional<int64_t> peakAllocatedBytes;
     /// At the highest peak; sums to peakAllocatedBytes, with rounding last.
     std::optional<std::array<int64_t, kMemoryCategories + 1>> memoryAtPeakBytes;
@@ -110,6 +125,13 @@ struct Finding
     Evidence evidence;
 };
 
+/// The rank of an attempt that the others wait for: in its steady steps it stands least in collectives.
+struct WaitedFor
+{
+    size_t rank = 0;    ///< index into ranks
+    int64_t lateNs = 0; ///< a step, mean: what the median of the others stands longer in collectives; > 0
+};
+
 struct Analysis
 {
     std::string source;
@@ -120,7 +142,8 @@ struct Analysis
     std::vector<StepSummary> steps;
     std::vector<ValidationPoint> validation;
     std::vector<RankSummary> ranks;
-    std::optional<size_t> slowest; ///< index into ranks: the longest wall
+    std::optional<size_t> slowest;      ///< index into ranks: the longest wall of all steps
+    std::optional<WaitedFor> waitedFor; ///< of the newest attempt with times; empty: none waits
     std::vector<CollectiveSummary> collectives;
     std::vector<Finding> findings; ///< the most time first
 };

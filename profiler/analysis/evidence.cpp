@@ -14,7 +14,7 @@ const store::StepInfo *worstStep(const RankSteps &rank)
 {
     const store::StepInfo *worst = nullptr;
     for (const store::StepInfo &step : rank.steps) {
-        if (!step.endNs || !step.sums || !step.spansKept)
+        if (!rank.isSteady(step) || !step.endNs || !step.sums || !step.spansKept)
             continue;
         if (!worst || step.sums->exposedCommunicationNs > worst->sums->exposedCommunicationNs)
             worst = &step;

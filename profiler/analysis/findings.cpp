@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causes with evidence and remedy. A gain is what a step could win at most, as a mean over the rank's steps: hidden
-// communication needs compute to hide behind, so it is never more than the compute that hides nothing yet.
+// Causes with evidence and remedy. A gain is what a step could win at most, as a mean over the rank's steady steps:
+// hidden communication needs compute to hide behind, so it is never more than the compute that hides nothing yet.
 #include "core/base/text.h"
 #include "profiler/analysis/evidence.h"
 #include "profiler/analysis/summaries.h"
@@ -14,51 +14,38 @@
 namespace shardscope::analysis {
 namespace {
 
-/// A rank computes notably longer than the others from here on.
-constexpr double kStragglerShare = 0.10;
-
 /// A rank's summary with its steps, of the newest attempt that has both.
 struct Subject
 {
     const RankSummary *summary = nullptr;
     const RankSteps *steps = nullptr;
 
-    int64_t aStep(int64_t sumNs) const { return sumNs / std::max<int64_t>(summary->steps, 1); }
+    const store::StepSums &sums() const { return *summary->steady.sums; }
+    int64_t aStep(int64_t sumNs) const { return summary->steady.aStep(sumNs); }
     double share(int64_t sumNs) const
     {
-        return summary->sums->wallNs > 0 ? static_cast<double>(sumNs) / static_cast<double>(summary->sums->wallNs) : 0;
+        return sums().wallNs > 0 ? static_cast<double>(sumNs) / static_cast<double>(sums().wallNs) : 0;
     }
     /// Of so much exposed communication, what compute could hide.
     int64_t hideable(int64_t exposedNs) const
     {
-        return std::min(exposedNs, summary->sums->computeNs - summary->sums->overlappedCommunicationNs);
+        return std::min(exposedNs, sums().computeNs - sums().overlappedCommunicationNs);
     }
 };
 
 std::vector<Subject> newestRanks(const Input &input, const Analysis &analysis)
 {
     std::vector<Subject> subjects;
-    for (size_t i = 0; i < analysis.ranks.size(); ++i) {
-        const RankSummary &summary = analysis.ranks[i];
-        if (!summary.sums || summary.steps == 0)
-            continue;
-        if (!subjects.empty() && subjects.back().summary->attempt != summary.attempt)
-            subjects.clear();
-        subjects.push_back({&summary, &input.ranks[i]});
-    }
+    for (const size_t i : newestTimedRanks(analysis.ranks))
+        subjects.push_back({&analysis.ranks[i], &input.ranks[i]});
     return subjects;
 }
 
 const Subject &worstExposed(const std::vector<Subject> &subjects)
 {
     return *std::max_element(subjects.begin(), subjects.end(), [](const Subject &a, const Subject &b) {
-        return a.share(a.summary->sums->exposedCommunicationNs) < b.share(b.summary->sums->exposedCommunicationNs);
+        return a.share(a.sums().exposedCommunicationNs) < b.share(b.sums().exposedCommunicationNs);
     });
-}
-
-std::string percent(double share)
-{
-    return fmt::format("{:.1f} %", share * 100);
 }
 
 /// "all-gather", the operation that most of it is.
@@ -97,13 +84,13 @@ ShardingSetting shardingOf(const Input &input, store::Index process)
     return setting;
 }
 
-std::string stepSql(int64_t attempt, std::string_view column)
+std::string stepSql(const RankSteps &steps, std::string_view column)
 {
     return fmt::format(
         "SELECT p.rank, s.number, s.{0}, s.wall_ns, round(1.0 * s.{0} / s.wall_ns, 4) AS share FROM step "
-        "s JOIN process p USING (process_id) WHERE p.attempt = {1} AND s.wall_ns > 0 ORDER BY share "
+        "s JOIN process p USING (process_id) WHERE p.attempt = {1} AND s.wall_ns > 0{2} ORDER BY share "
         "DESC LIMIT 20",
-        column, attempt);
+        column, steps.attempt, steps.steadySql());
 }
 
 /// What is left to turn: only what the run has not turned yet.
@@ -124,10 +111,21 @@ std::string remedyFor(const ShardingSetting &setting, bool tooLittleCompute)
     return remedy + (prefetches ? "." : ". First of all turn prefetch on.");
 }
 
-void findExposedCommunication(const Input &input, const std::vector<Subject> &subjects, std::vector<Finding> &findings)
+/// Of the worst rank's exposed communication, what it waits for the rank that comes last; 0: none, or it is that one.
+int64_t waitingNs(const Analysis &analysis, const Subject &worst)
+{
+    if (!analysis.waitedFor)
+        return 0;
+    const RankFigures &last = analysis.ranks[analysis.waitedFor->rank].steady;
+    const int64_t longerNs = worst.aStep(worst.sums().bareCollectivesNs()) - last.aStep(last.sums->bareCollectivesNs());
+    return std::clamp<int64_t>(longerNs, 0, worst.aStep(worst.sums().exposedCommunicationNs));
+}
+
+void findExposedCommunication(const Input &input, const Analysis &analysis, const std::vector<Subject> &subjects,
+                              std::vector<Finding> &findings)
 {
     const Subject &worst = worstExposed(subjects);
-    const store::StepSums &sums = *worst.summary->sums;
+    const store::StepSums &sums = worst.sums();
     const double share = worst.share(sums.exposedCommunicationNs);
     if (share <= kExposedShareLimit)
         return;
@@ -144,17 +142,24 @@ void findExposedCommunication(const Input &input, const std::vector<Subject> &su
     if (!finding.evidence.unit.empty())
         finding.text += fmt::format(" The longest stretch is at {} in step {}.", finding.evidence.unit,
                                     finding.evidence.step.value_or(0));
+    const int64_t waitNs = waitingNs(analysis, worst);
+    const int64_t lastRank = waitNs > 0 ? analysis.ranks[analysis.waitedFor->rank].rank : 0;
+    if (waitNs > 0)
+        finding.text += fmt::format(" Up to {} of a step is waiting for rank {}, which comes last.",
+                                    formatDuration(waitNs), lastRank);
     const bool tooLittleCompute = gainNs < worst.aStep(sums.exposedCommunicationNs);
     finding.remedy = remedyFor(shardingOf(input, worst.steps->process), tooLittleCompute);
+    if (2 * waitNs > worst.aStep(sums.exposedCommunicationNs))
+        finding.remedy = fmt::format("First of all see why rank {} is late. {}", lastRank, finding.remedy);
     finding.gainNs = gainNs;
-    finding.evidenceSql = stepSql(worst.summary->attempt, "exposed_communication_ns");
+    finding.evidenceSql = stepSql(*worst.steps, "exposed_communication_ns");
     findings.push_back(std::move(finding));
 }
 
 void findPrefetchOff(const Input &input, const std::vector<Subject> &subjects, std::vector<Finding> &findings)
 {
     const Subject &worst = worstExposed(subjects);
-    const store::StepSums &sums = *worst.summary->sums;
+    const store::StepSums &sums = worst.sums();
     const ShardingSetting setting = shardingOf(input, worst.steps->process);
     const bool allOn = setting.backward && setting.forward;
     if (allOn || setting.strategy == "none" || sums.exposedAllGatherNs == 0)
@@ -173,49 +178,8 @@ void findPrefetchOff(const Input &input, const std::vector<Subject> &subjects, s
                            "one more gathered unit of memory.";
     finding.gainNs = worst.aStep(worst.hideable(sums.exposedAllGatherNs));
     finding.evidence = worstExposedCommunication(input, *worst.steps);
-    finding.evidenceSql = stepSql(worst.summary->attempt, "exposed_all_gather_ns");
+    finding.evidenceSql = stepSql(*worst.steps, "exposed_all_gather_ns");
     findings.push_back(std::move(finding));
-}
-
-/// The ranks that compute longest hold up all others at every collective.
-void findStragglers(const std::vector<Subject> &subjects, std::vector<Finding> &findings)
-{
-    if (subjects.size() < 2)
-        return;
-    for (const Subject &subject : subjects) {
-        std::vector<int64_t> others;
-        for (const Subject &other : subjects) {
-            if (&other != &subject)
-                others.push_back(other.aStep(other.summary->sums->computeNs));
-        }
-        std::sort(others.begin(), others.end());
-        const int64_t medianNs = percentile(others, 0.5);
-        const int64_t ownNs = subject.aStep(subject.summary->sums->computeNs);
-        const int64_t longerNs = ownNs - medianNs;
-        if (medianNs <= 0 || static_cast<double>(longerNs) <= kStragglerShare * static_cast<double>(medianNs))
-            continue;
-        Finding finding;
-        finding.cause = "straggler";
-        finding.share =
-            static_cast<double>(longerNs) / static_cast<double>(subject.aStep(subject.summary->sums->wallNs));
-        finding.text =
-            fmt::format("Rank {} computes {} a step, the median of the others is {} ({} longer): they wait for "
-                        "it at every collective.",
-                        subject.summary->rank, formatDuration(ownNs), formatDuration(medianNs),
-                        percent(static_cast<double>(longerNs) / static_cast<double>(medianNs)));
-        finding.remedy =
-            "Look at this rank's device: another program on it, a lower clock (power, temperature), a slower "
-            "model, or CPU cores that it shares.";
-        finding.gainNs = longerNs;
-        finding.evidence.attempt = subject.summary->attempt;
-        finding.evidence.rank = subject.summary->rank;
-        finding.evidenceSql =
-            fmt::format("SELECT p.rank, count(*) AS steps, sum(s.compute_ns) / count(*) AS "
-                        "mean_compute_ns FROM step s JOIN process p USING (process_id) WHERE p.attempt "
-                        "= {} AND s.compute_ns IS NOT NULL GROUP BY p.rank ORDER BY mean_compute_ns DESC",
-                        subject.summary->attempt);
-        findings.push_back(std::move(finding));
-    }
 }
 
 void findDrops(const Input &input, std::vector<Finding> &findings)
@@ -269,13 +233,18 @@ void findMissingRanks(const Input &input, std::vector<Finding> &findings)
 
 } // namespace
 
+std::string percent(double share)
+{
+    return fmt::format("{:.1f} %", share * 100);
+}
+
 std::vector<Finding> findCauses(const Input &input, const Analysis &analysis)
 {
     std::vector<Finding> findings;
     if (const auto subjects = newestRanks(input, analysis); !subjects.empty()) {
-        findExposedCommunication(input, subjects, findings);
+        findExposedCommunication(input, analysis, subjects, findings);
         findPrefetchOff(input, subjects, findings);
-        findStragglers(subjects, findings);
+        findStragglers(input, analysis, findings);
     }
     findDrops(input, findings);
     findMissingRanks(input, findings);

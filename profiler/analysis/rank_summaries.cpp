@@ -23,47 +23,52 @@ const store::DeviceInfo *deviceOf(const store::Catalog &catalog, store::Index pr
     return nullptr;
 }
 
-/// Sums over finished steps: durations, tokens, times.
-struct Totals
+/// Of the finished steps from a number on.
+RankFigures figuresOf(const Input &input, const RankSteps &rank, int64_t firstStep)
 {
+    RankFigures figures;
     std::vector<int64_t> durationsNs;
     int64_t tokens = 0;
-    int64_t tokenNs = 0; ///< of the steps whose tokens are known
-    std::optional<store::StepSums> sums;
-    std::optional<int64_t> peakBytes;
-    std::optional<int64_t> peakStep;
-};
-
-Totals totalsOf(const std::vector<store::StepInfo> &steps)
-{
-    Totals totals;
-    for (const store::StepInfo &step : steps) {
+    int64_t tokenNs = 0; // of the steps whose tokens are known
+    for (const store::StepInfo &step : rank.steps) {
         const auto durationNs = durationOf(step);
-        if (!durationNs)
+        if (!durationNs || step.number < firstStep)
             continue;
-        totals.durationsNs.push_back(*durationNs);
+        durationsNs.push_back(*durationNs);
         if (step.tokens) {
-            totals.tokens += *step.tokens;
-            totals.tokenNs += *durationNs;
+            tokens += *step.tokens;
+            tokenNs += *durationNs;
         }
         if (step.sums) {
-            if (!totals.sums)
-                totals.sums.emplace();
-            *totals.sums += *step.sums;
-        }
-        if (step.peakAllocatedBytes && step.peakAllocatedBytes > totals.peakBytes) {
-            totals.peakBytes = step.peakAllocatedBytes;
-            totals.peakStep = step.number;
+            figures.sums = figures.sums.value_or(store::StepSums()) += *step.sums;
+            ++figures.timedSteps;
         }
     }
-    std::sort(totals.durationsNs.begin(), totals.durationsNs.end());
-    return totals;
+    figures.steps = static_cast<int64_t>(durationsNs.size());
+    if (!durationsNs.empty()) {
+        std::sort(durationsNs.begin(), durationsNs.end());
+        figures.stepMedianNs = percentile(durationsNs, 0.5);
+        figures.stepP99Ns = percentile(durationsNs, 0.99);
+    }
+    if (tokenNs > 0)
+        figures.tokensPerSecond = static_cast<double>(tokens) * 1e9 / static_cast<double>(tokenNs);
+    const store::DeviceInfo *device = deviceOf(*input.catalog, rank.process);
+    const auto flopsPerToken = input.catalog->processes[static_cast<size_t>(rank.process)].modelFlopsPerToken;
+    if (device && figures.tokensPerSecond && flopsPerToken && device->peakFlops && *device->peakFlops > 0)
+        figures.mfu = *figures.tokensPerSecond * *flopsPerToken / *device->peakFlops;
+    return figures;
 }
 
-Result<> fillPeak(const Input &input, const RankSteps &rank, const Totals &totals, RankSummary &summary)
+Result<> fillPeak(const Input &input, const RankSteps &rank, RankSummary &summary)
 {
-    summary.peakAllocatedBytes = totals.peakBytes;
-    const auto peak = input.recording.memoryPeak(rank.process, totals.peakStep);
+    std::optional<int64_t> peakStep;
+    for (const store::StepInfo &step : rank.steps) {
+        if (step.endNs && step.peakAllocatedBytes && step.peakAllocatedBytes > summary.peakAllocatedBytes) {
+            summary.peakAllocatedBytes = step.peakAllocatedBytes;
+            peakStep = step.number;
+        }
+    }
+    const auto peak = input.recording.memoryPeak(rank.process, peakStep);
     if (!peak)
         return tl::unexpected(peak.error());
     if (!*peak)
@@ -74,19 +79,6 @@ Result<> fillPeak(const Input &input, const RankSteps &rank, const Totals &total
     std::copy((*peak)->categoryBytes.begin(), (*peak)->categoryBytes.end(), bytes.begin());
     bytes.back() = (*peak)->roundingBytes;
     return {};
-}
-
-void fillRates(const Input &input, const RankSteps &rank, const Totals &totals, RankSummary &summary)
-{
-    if (totals.tokenNs > 0)
-        summary.tokensPerSecond = static_cast<double>(totals.tokens) * 1e9 / static_cast<double>(totals.tokenNs);
-    const store::DeviceInfo *device = deviceOf(*input.catalog, rank.process);
-    if (!device)
-        return;
-    summary.device = device->name;
-    const auto flopsPerToken = input.catalog->processes[static_cast<size_t>(rank.process)].modelFlopsPerToken;
-    if (summary.tokensPerSecond && flopsPerToken && device->peakFlops && *device->peakFlops > 0)
-        summary.mfu = *summary.tokensPerSecond * *flopsPerToken / *device->peakFlops;
 }
 
 } // namespace
@@ -101,19 +93,15 @@ Result<std::vector<RankSummary>> summarizeRanks(const Input &input)
 {
     std::vector<RankSummary> summaries;
     for (const RankSteps &rank : input.ranks) {
-        const Totals totals = totalsOf(rank.steps);
         RankSummary summary;
         summary.attempt = rank.attempt;
         summary.rank = rank.rank;
-        summary.steps = static_cast<int64_t>(totals.durationsNs.size());
-        if (!totals.durationsNs.empty()) {
-            summary.stepMedianNs = percentile(totals.durationsNs, 0.5);
-            summary.stepP99Ns = percentile(totals.durationsNs, 0.99);
-        }
-        summary.sums = totals.sums;
+        if (const store::DeviceInfo *device = deviceOf(*input.catalog, rank.process))
+            summary.device = device->name;
+        summary.all = figuresOf(input, rank, 0);
+        summary.steady = figuresOf(input, rank, rank.firstSteady);
         summary.droppedRecords = input.catalog->processes[static_cast<size_t>(rank.process)].droppedRecords;
-        fillRates(input, rank, totals, summary);
-        if (auto filled = fillPeak(input, rank, totals, summary); !filled)
+        if (auto filled = fillPeak(input, rank, summary); !filled)
             return tl::unexpected(filled.error());
         summaries.push_back(std::move(summary));
     }
@@ -126,6 +114,10 @@ std::vector<AttemptSummary> summarizeAttempts(const Input &input)
     for (const store::AttemptInfo &attempt : input.catalog->attempts) {
         AttemptSummary summary{attempt.attempt,  attempt.worldSize, attempt.missingRanks, {}, {}, {}, {},
                                attempt.endReason};
+        if (const auto warmUp = input.warmUps.find(attempt.attempt); warmUp != input.warmUps.end()) {
+            summary.warmUpSteps = warmUp->second.steps;
+            summary.warmUpNote = warmUp->second.note;
+        }
         for (const RankSteps &rank : input.ranks) {
             if (rank.attempt != attempt.attempt)
                 continue;

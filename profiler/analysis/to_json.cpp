@@ -44,7 +44,8 @@ Json jsonOf(const AttemptSummary &attempt)
             {"first_step", orNull(attempt.firstStep)},
             {"last_step", orNull(attempt.lastStep)},
             {"recorded_steps", std::move(recorded)},
-            {"end_reason", attempt.endReason}};
+            {"end_reason", attempt.endReason},
+            {"warm_up_steps", attempt.warmUpSteps}};
 }
 
 Json jsonOf(const StepSummary &step)
@@ -86,21 +87,18 @@ Json memoryOf(const RankSummary &rank)
     return json;
 }
 
-Json jsonOf(const RankSummary &rank)
+Json jsonOf(const RankFigures &figures)
 {
     const auto ns = [&](int64_t store::StepSums::*member) {
-        return rank.sums ? Json((*rank.sums).*member) : Json(nullptr);
+        return figures.sums ? Json((*figures.sums).*member) : Json(nullptr);
     };
     const auto share = [&](auto function) {
-        return orNull(rank.sums ? ((*rank.sums).*function)() : std::optional<double>());
+        return orNull(figures.sums ? ((*figures.sums).*function)() : std::optional<double>());
     };
-    return {{"attempt", rank.attempt},
-            {"rank", rank.rank},
-            {"device", textOrNull(rank.device)},
-            {"steps", rank.steps},
-            {"step_ns", {{"median", orNull(rank.stepMedianNs)}, {"p99", orNull(rank.stepP99Ns)}}},
-            {"tokens_per_second", orNull(rank.tokensPerSecond)},
-            {"mfu", orNull(rank.mfu)},
+    return {{"steps", figures.steps},
+            {"step_ns", {{"median", orNull(figures.stepMedianNs)}, {"p99", orNull(figures.stepP99Ns)}}},
+            {"tokens_per_second", orNull(figures.tokensPerSecond)},
+            {"mfu", orNull(figures.mfu)},
             {"wall_ns", ns(&store::StepSums::wallNs)},
             {"compute_ns", ns(&store::StepSums::computeNs)},
             {"communication_ns", ns(&store::StepSums::communicationNs)},
@@ -111,10 +109,18 @@ Json jsonOf(const RankSummary &rank)
             {"idle_ns", ns(&store::StepSums::idleNs)},
             {"exposed_communication_share", share(&store::StepSums::exposedCommunicationShare)},
             {"communication_share_of_device_time", share(&store::StepSums::communicationShareOfDeviceTime)},
-            {"waterfall_ns", waterfallOf(rank.sums)},
-            {"peak_allocated_bytes", orNull(rank.peakAllocatedBytes)},
-            {"memory_at_peak_bytes", memoryOf(rank)},
-            {"dropped_records", rank.droppedRecords}};
+            {"waterfall_ns", waterfallOf(figures.sums)}};
+}
+
+Json jsonOf(const RankSummary &rank)
+{
+    Json json = {{"attempt", rank.attempt}, {"rank", rank.rank}, {"device", textOrNull(rank.device)}};
+    json.update(jsonOf(rank.all));
+    json["peak_allocated_bytes"] = orNull(rank.peakAllocatedBytes);
+    json["memory_at_peak_bytes"] = memoryOf(rank);
+    json["dropped_records"] = rank.droppedRecords;
+    json["steady"] = jsonOf(rank.steady);
+    return json;
 }
 
 Json jsonOf(const CollectiveSummary &collective)
@@ -169,6 +175,14 @@ Json jsonOf(const ValidationPoint &point)
     return {{"attempt", point.attempt}, {"step", point.step}, {"loss", orNull(std::optional<double>(point.loss))}};
 }
 
+Json waitedForOf(const Analysis &analysis)
+{
+    if (!analysis.waitedFor)
+        return nullptr;
+    const RankSummary &rank = analysis.ranks[analysis.waitedFor->rank];
+    return {{"attempt", rank.attempt}, {"rank", rank.rank}, {"late_ns", analysis.waitedFor->lateNs}};
+}
+
 } // namespace
 
 std::string toJson(const Analysis &analysis)
@@ -185,6 +199,7 @@ std::string toJson(const Analysis &analysis)
     for (const ValidationPoint &point : analysis.validation)
         json["validation"].push_back(jsonOf(point));
     json["slowest"] = analysis.slowest ? jsonOf(analysis.ranks[*analysis.slowest]) : Json(nullptr);
+    json["waited_for"] = waitedForOf(analysis);
     json["ranks"] = listOf(analysis.ranks);
     json["collectives"] = listOf(analysis.collectives);
     json["findings"] = listOf(analysis.findings);

@@ -52,6 +52,8 @@ std::string attemptsText(const Analysis &analysis)
         if (!attempt.missingRanks.empty())
             text += fmt::format(", missing: rank {}", fmt::join(attempt.missingRanks, ", "));
         text += fmt::format(", {}\n", attempt.endReason);
+        if (!attempt.warmUpNote.empty())
+            text += fmt::format("     {}\n", attempt.warmUpNote);
     }
     return text;
 }
@@ -71,15 +73,23 @@ std::string lossText(const Analysis &analysis)
     return text + "\n";
 }
 
+/// "5 of 6": without warm-up.
+std::string stepsText(const RankSummary &rank)
+{
+    return rank.steady.steps == rank.all.steps ? fmt::format("{}", rank.all.steps)
+                                               : fmt::format("{} of {}", rank.steady.steps, rank.all.steps);
+}
+
 std::string ranksText(const Analysis &analysis)
 {
     TextTable table(
         {"attempt", "rank", "device", "steps", "median step", "p99", "tokens/s", "MFU", "peak memory", "dropped"}, 3);
     for (const RankSummary &rank : analysis.ranks) {
+        const RankFigures &steady = rank.steady;
         table.add({fmt::format("{}", rank.attempt), fmt::format("{}", rank.rank),
-                   rank.device.empty() ? kUnknown : rank.device, fmt::format("{}", rank.steps),
-                   durationText(rank.stepMedianNs), durationText(rank.stepP99Ns),
-                   rank.tokensPerSecond ? formatCount(*rank.tokensPerSecond) : kUnknown, percentText(rank.mfu),
+                   rank.device.empty() ? kUnknown : rank.device, stepsText(rank), durationText(steady.stepMedianNs),
+                   durationText(steady.stepP99Ns),
+                   steady.tokensPerSecond ? formatCount(*steady.tokensPerSecond) : kUnknown, percentText(steady.mfu),
                    bytesText(rank.peakAllocatedBytes), fmt::format("{}", rank.droppedRecords)});
     }
     return table.empty() ? "" : "Ranks\n" + table.toText();
@@ -92,21 +102,26 @@ std::string waterfallText(const Analysis &analysis)
                      "other comm.", "copy", "idle: host", "peer", "other", "overlapped"},
                     2);
     for (const RankSummary &rank : analysis.ranks) {
-        if (!rank.sums || rank.sums->wallNs == 0)
+        if (!rank.steady.sums || rank.steady.sums->wallNs == 0)
             continue;
-        const store::StepSums &sums = *rank.sums;
+        const store::StepSums &sums = *rank.steady.sums;
         const auto share = [&](int64_t ns) {
             return percentText(static_cast<double>(ns) / static_cast<double>(sums.wallNs));
         };
         table.add({fmt::format("{}", rank.attempt), fmt::format("{}", rank.rank),
-                   formatDuration(sums.wallNs / std::max<int64_t>(rank.steps, 1)),
-                   share(sums.computeNs - sums.optimizerNs), share(sums.optimizerNs), share(sums.exposedAllGatherNs),
-                   share(sums.exposedReduceScatterNs), share(sums.exposedAllReduceNs),
-                   share(sums.exposedOtherCommunicationNs), share(sums.exposedCopyNs), share(sums.idleHostNs),
-                   share(sums.idlePeerNs), share(sums.idleOtherNs), share(sums.overlappedCommunicationNs)});
+                   formatDuration(rank.steady.aStep(sums.wallNs)), share(sums.computeNs - sums.optimizerNs),
+                   share(sums.optimizerNs), share(sums.exposedAllGatherNs), share(sums.exposedReduceScatterNs),
+                   share(sums.exposedAllReduceNs), share(sums.exposedOtherCommunicationNs), share(sums.exposedCopyNs),
+                   share(sums.idleHostNs), share(sums.idlePeerNs), share(sums.idleOtherNs),
+                   share(sums.overlappedCommunicationNs)});
     }
-    return table.empty() ? ""
-                         : "Where a step's time goes (communication and copies: what nothing hides)\n" + table.toText();
+    if (table.empty())
+        return {};
+    std::string text = "Where a step's time goes (communication and copies: what nothing hides)\n" + table.toText();
+    if (analysis.waitedFor)
+        text += fmt::format("  The others wait for rank {}, {} a step\n", analysis.ranks[analysis.waitedFor->rank].rank,
+                            formatDuration(analysis.waitedFor->lateNs));
+    return text;
 }
 
 std::string memoryText(const Analysis &analysis)
@@ -144,7 +159,8 @@ std::string collectivesText(const Analysis &analysis)
     if (table.empty())
         return {};
     std::string text =
-        "Collectives (mean and p99 of the transfer; wait and exposed are sums over ranks)\n" + table.toText();
+        "Collectives of all steps with spans (mean and p99 of the transfer; wait and exposed are sums over ranks)\n" +
+        table.toText();
     if (analysis.collectives.size() > kCollectivesShown)
         text += fmt::format("  and {} more: --format json has all\n", analysis.collectives.size() - kCollectivesShown);
     return text;
@@ -153,7 +169,7 @@ std::string collectivesText(const Analysis &analysis)
 std::string findingsText(const Analysis &analysis)
 {
     const bool timed = std::any_of(analysis.ranks.begin(), analysis.ranks.end(),
-                                   [](const RankSummary &rank) { return rank.sums.has_value(); });
+                                   [](const RankSummary &rank) { return rank.steady.sums.has_value(); });
     if (analysis.findings.empty() && !timed)
         return "Findings\n  none, but no step's times were recorded (record.level = off?)\n";
     if (analysis.findings.empty())

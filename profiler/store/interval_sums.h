@@ -59,6 +59,9 @@ struct StepSums
     std::optional<double> communicationShareOfDeviceTime() const;
     /// exposed communication ÷ wall; empty where wall is 0.
     std::optional<double> exposedCommunicationShare() const;
+    /// In collectives, with nothing else going on: exposed communication + idle while a peer is late. A transfer takes
+    /// all of its ranks as long, so what one rank has more of this than another it has waited for it.
+    int64_t bareCollectivesNs() const { return exposedCommunicationNs + idlePeerNs; }
 };
 
 /// The sums of [startNs, endNs). Spans may stand in any order and stick out at both ends. Where several things run at

@@ -6,6 +6,7 @@
 #include "schema_check.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@ namespace shardscope::analysis {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -39,6 +41,11 @@ protected:
         return std::move(*analysis);
     }
     std::filesystem::path run() const { return m_folder.path() / "run"; }
+    SQLite::Database database(int rank) const
+    {
+        return {(run() / "attempt-1" / fmt::format("rank-{}.sqlite", rank)).string(), SQLite::OPEN_READWRITE};
+    }
+    void update(int rank, const std::string &steps) const { database(rank).exec("UPDATE step SET " + steps); }
 
     test::TemporaryFolder m_folder;
     std::optional<store::Recording> m_recording;
@@ -68,12 +75,12 @@ TEST_F(AnalysisTest, RanksAddUp)
     ASSERT_EQ(analysis.ranks.size(), 2u);
     // Four steps of 10 ms, see recording_fixture.h. U = 4.
     const RankSummary &rank0 = analysis.ranks[0];
-    EXPECT_EQ(rank0.steps, 4);
-    EXPECT_EQ(rank0.stepMedianNs, 10'000'000);
-    EXPECT_EQ(rank0.stepP99Ns, 10'000'000);
+    EXPECT_EQ(rank0.all.steps, 4);
+    EXPECT_EQ(rank0.all.stepMedianNs, 10'000'000);
+    EXPECT_EQ(rank0.all.stepP99Ns, 10'000'000);
     EXPECT_EQ(rank0.device, "Test GPU");
-    EXPECT_DOUBLE_EQ(*rank0.tokensPerSecond, 1024 / 0.01);
-    EXPECT_DOUBLE_EQ(*rank0.mfu, 1024 / 0.01 * 1e6 / 1e12);
+    EXPECT_DOUBLE_EQ(*rank0.all.tokensPerSecond, 1024 / 0.01);
+    EXPECT_DOUBLE_EQ(*rank0.all.mfu, 1024 / 0.01 * 1e6 / 1e12);
     // A step: compute 4·400 + 4·800 + 500 = 5300 µs; exposed 2·200 + 300 + 100 = 800; overlapped 6·200 + 3·300 = 2100;
     // copy 50; idle 10000 − 6150 = 3850, of which 300 is the host's input.
     const store::StepSums expected{.wallNs = 40'000'000,
@@ -90,10 +97,10 @@ TEST_F(AnalysisTest, RanksAddUp)
                                    .optimizerNs = 2'000'000,
                                    .idleHostNs = 1'200'000,
                                    .idleOtherNs = 14'200'000};
-    EXPECT_EQ(rank0.sums, expected);
+    EXPECT_EQ(rank0.all.sums, expected);
     // Rank 1 enters each of the 13 collectives of a step 10 µs late: the four exposed ones are shorter by that.
-    EXPECT_EQ(analysis.ranks[1].sums->exposedCommunicationNs, 4 * (800'000 - 4 * 10'000));
-    EXPECT_EQ(analysis.ranks[1].sums->overlappedCommunicationNs, 4 * (2'100'000 - 9 * 10'000));
+    EXPECT_EQ(analysis.ranks[1].all.sums->exposedCommunicationNs, 4 * (800'000 - 4 * 10'000));
+    EXPECT_EQ(analysis.ranks[1].all.sums->overlappedCommunicationNs, 4 * (2'100'000 - 9 * 10'000));
     EXPECT_EQ(analysis.slowest, 0u); // equal walls: the first
 }
 
@@ -154,7 +161,7 @@ TEST_F(AnalysisTest, ExposedCommunicationIsFoundWithItsCause)
     EXPECT_THAT(exposed->text, HasSubstr("Rank 0 spends 29.0 %"));
     EXPECT_THAT(exposed->text, HasSubstr("most of it all-gather"));
     EXPECT_EQ(exposed->evidence.lane, "communication");
-    EXPECT_EQ(exposed->evidence.step, 0);
+    EXPECT_EQ(exposed->evidence.step, 1);
     EXPECT_EQ(exposed->evidence.unit, "head"); // its reduce-scatter is the first of the longest
     EXPECT_EQ(*exposed->evidence.endNs - *exposed->evidence.startNs, 300'000);
 
@@ -200,6 +207,87 @@ TEST_F(AnalysisTest, AStragglerIsNamed)
     EXPECT_DOUBLE_EQ(*straggler->share, 0.12);
 }
 
+TEST_F(AnalysisTest, TheFirstStepIsLeftOutWhereOthersAre)
+{
+    const auto written = test::writeFixtureRecording(run(), {});
+    ASSERT_TRUE(written);
+    // A first step of a second: all averages would be its own.
+    update(0, "end_ns = end_ns + 990000000, wall_ns = wall_ns + 990000000, idle_ns = idle_ns + 990000000, "
+              "idle_host_ns = idle_host_ns + 990000000 WHERE number = 0");
+    const Analysis analysis = read();
+    EXPECT_THAT(analysis.attempts[0].warmUpSteps, ElementsAre(0));
+    const RankSummary &rank = analysis.ranks[0];
+    EXPECT_EQ(rank.all.steps, 4);
+    EXPECT_EQ(rank.all.sums->wallNs, 1'030'000'000);
+    EXPECT_EQ(rank.steady.steps, 3);
+    EXPECT_EQ(rank.steady.sums->wallNs, 30'000'000);
+    EXPECT_EQ(rank.steady.stepP99Ns, 10'000'000);
+    EXPECT_DOUBLE_EQ(*rank.steady.tokensPerSecond, 1024 / 0.01);
+    EXPECT_DOUBLE_EQ(*rank.steady.sums->exposedCommunicationShare(), 0.08);
+    EXPECT_THAT(toText(analysis, "a run"), AllOf(HasSubstr("leave out step 0 as warm-up"), HasSubstr("3 of 4")));
+    const json document = json::parse(toJson(analysis));
+    EXPECT_EQ(document["attempts"][0]["warm_up_steps"], json({0}));
+    EXPECT_EQ(document["ranks"][0]["wall_ns"], 1'030'000'000);
+    EXPECT_EQ(document["ranks"][0]["steady"]["wall_ns"], 30'000'000);
+}
+
+TEST_F(AnalysisTest, EachAttemptHasItsOwnWarmUp)
+{
+    ASSERT_TRUE(test::writeFixtureRecording(run(), {}));
+    const Analysis analysis = analysisOf({.attempt = 2, .steps = 3, .firstStep = 2});
+    ASSERT_EQ(analysis.attempts.size(), 2u);
+    EXPECT_THAT(analysis.attempts[0].warmUpSteps, ElementsAre(0));
+    EXPECT_THAT(analysis.attempts[1].warmUpSteps, ElementsAre(2));
+}
+
+TEST_F(AnalysisTest, OfTwoStepsAllCount)
+{
+    const Analysis analysis = analysisOf({.steps = 2});
+    EXPECT_THAT(analysis.attempts[0].warmUpSteps, IsEmpty());
+    EXPECT_EQ(analysis.ranks[0].steady.sums, analysis.ranks[0].all.sums);
+    EXPECT_THAT(toText(analysis, "a run"), HasSubstr("of all steps: too few to leave out the first"));
+}
+
+TEST_F(AnalysisTest, OfAnotherToolsRecordingAllStepsCount)
+{
+    ASSERT_TRUE(test::writeFixtureRecording(run(), {}));
+    for (const int rank : {0, 1})
+        database(rank).exec("UPDATE meta SET value = 'kineto' WHERE key = 'source'");
+    const Analysis analysis = read();
+    EXPECT_EQ(analysis.source, "kineto");
+    EXPECT_THAT(analysis.attempts[0].warmUpSteps, IsEmpty());
+    EXPECT_EQ(analysis.ranks[0].steady.steps, 4);
+    EXPECT_THAT(toText(analysis, "a run"), HasSubstr("another tool"));
+}
+
+TEST_F(AnalysisTest, ARankThatComesLateWithoutComputingLongerIsNamed)
+{
+    ASSERT_TRUE(test::writeFixtureRecording(run(), {}));
+    // Steps of both ranks are equally long. Rank 1 is in an all-gather 3 ms longer, where nothing runs on rank 0.
+    update(1, "exposed_all_gather_ns = exposed_all_gather_ns + 3000000, idle_ns = idle_ns - 3000000, "
+              "exposed_communication_ns = exposed_communication_ns + 3000000, idle_other_ns = idle_other_ns - 3000000, "
+              "communication_ns = communication_ns + 3000000");
+    const Analysis analysis = read();
+    EXPECT_EQ(analysis.ranks[0].steady.sums->wallNs, analysis.ranks[1].steady.sums->wallNs);
+    ASSERT_TRUE(analysis.waitedFor);
+    EXPECT_EQ(analysis.ranks[analysis.waitedFor->rank].rank, 0);
+    EXPECT_EQ(analysis.waitedFor->lateNs, 3'000'000 - 4 * 10'000); // it enters 4 exposed ones 10 µs earlier
+    const Finding *straggler = findingOf(analysis, "straggler");
+    ASSERT_TRUE(straggler);
+    EXPECT_EQ(straggler->evidence.rank, 0);
+    EXPECT_EQ(straggler->gainNs, 2'960'000);
+    EXPECT_DOUBLE_EQ(*straggler->share, 0.296);
+    const auto rows = m_recording->sql(straggler->evidenceSql);
+    ASSERT_TRUE(rows) << rows.error().text;
+    EXPECT_EQ(rows->rows.size(), 2u);
+    const Finding *exposed = findingOf(analysis, "exposed_communication");
+    ASSERT_TRUE(exposed);
+    EXPECT_EQ(exposed->evidence.rank, 1);
+    EXPECT_THAT(exposed->text, HasSubstr("Up to 2.96 ms of a step is waiting for rank 0"));
+    EXPECT_EQ(json::parse(toJson(analysis))["waited_for"], (json{{"attempt", 1}, {"rank", 0}, {"late_ns", 2'960'000}}));
+    EXPECT_THAT(toText(analysis, "a run"), HasSubstr("The others wait for rank 0, 2.96 ms a step"));
+}
+
 TEST_F(AnalysisTest, LossesAndValidation)
 {
     const Analysis analysis = analysisOf({});
@@ -220,7 +308,7 @@ TEST_F(AnalysisTest, SumsSurviveTheRetention)
     const Analysis whole = analysisOf({.steps = 8});
     std::filesystem::remove_all(run());
     const Analysis thinned = analysisOf({.steps = 8, .retention = {.keepSteps = 2, .keepFirst = 1}});
-    EXPECT_EQ(thinned.ranks[0].sums, whole.ranks[0].sums);
+    EXPECT_EQ(thinned.ranks[0].all.sums, whole.ranks[0].all.sums);
     EXPECT_EQ(thinned.ranks[0].memoryAtPeakBytes, whole.ranks[0].memoryAtPeakBytes);
     EXPECT_EQ(thinned.steps.size(), 8u);
     // The first step, the two newest that a newer one has followed, and the last.
@@ -243,13 +331,15 @@ TEST_F(AnalysisTest, PartsSumToTheWallInJson)
     const Analysis analysis = analysisOf({.ranks = 3});
     const json document = json::parse(toJson(analysis));
     for (const json &rank : document["ranks"]) {
-        int64_t waterfall = 0;
-        for (const auto &[part, ns] : rank["waterfall_ns"].items())
-            waterfall += ns.get<int64_t>();
-        EXPECT_EQ(waterfall, rank["wall_ns"]);
-        const auto ns = [&](const char *key) { return rank[key].get<int64_t>(); };
-        EXPECT_EQ(ns("compute_ns") + ns("exposed_communication_ns") + ns("exposed_copy_ns") + ns("idle_ns"),
-                  ns("wall_ns"));
+        for (const json &figures : {rank, rank["steady"]}) {
+            int64_t waterfall = 0;
+            for (const auto &[part, ns] : figures["waterfall_ns"].items())
+                waterfall += ns.get<int64_t>();
+            EXPECT_EQ(waterfall, figures["wall_ns"]);
+            const auto ns = [&](const char *key) { return figures[key].get<int64_t>(); };
+            EXPECT_EQ(ns("compute_ns") + ns("exposed_communication_ns") + ns("exposed_copy_ns") + ns("idle_ns"),
+                      ns("wall_ns"));
+        }
     }
 }
 
@@ -292,8 +382,7 @@ TEST_F(AnalysisTest, NanLossIsNullInJson)
 {
     const auto written = test::writeFixtureRecording(run(), {});
     ASSERT_TRUE(written);
-    SQLite::Database((run() / "attempt-1" / "rank-0.sqlite").string(), SQLite::OPEN_READWRITE)
-        .exec("UPDATE step SET loss = 9e999, state = 'inf' WHERE number = 2");
+    update(0, "loss = 9e999, state = 'inf' WHERE number = 2");
     const json document = json::parse(toJson(read()));
     EXPECT_TRUE(document["steps"][2]["loss"].is_null());
     EXPECT_EQ(document["steps"][2]["state"], "inf");

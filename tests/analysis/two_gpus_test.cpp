@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -80,7 +82,7 @@ TEST_F(TwoGpus, TheCategoriesOfEachStepAndRankSumToItsWall)
             total.computeNs += sums.computeNs;
             total.exposedCommunicationNs += sums.exposedCommunicationNs;
         }
-        const store::StepSums &summary = analysis().ranks.at(size_t(rank)).sums.value();
+        const store::StepSums &summary = analysis().ranks.at(size_t(rank)).all.sums.value();
         EXPECT_EQ(summary.wallNs, total.wallNs);
         EXPECT_EQ(summary.computeNs, total.computeNs);
         EXPECT_EQ(summary.exposedCommunicationNs, total.exposedCommunicationNs);
@@ -95,7 +97,50 @@ TEST_F(TwoGpus, TheSlowestRankHasTheLongestWall)
     ASSERT_TRUE(analysis().slowest);
     EXPECT_EQ(analysis().ranks[*analysis().slowest].rank, walls[1] > walls[0] ? 1 : 0);
     for (size_t r = 0; r < 2; ++r)
-        EXPECT_EQ(analysis().ranks[r].sums->wallNs, walls[r]);
+        EXPECT_EQ(analysis().ranks[r].all.sums->wallNs, walls[r]);
+}
+
+TEST_F(TwoGpus, FindingsAreOfTheStepsAfterTheFirst)
+{
+    EXPECT_EQ(analysis().attempts.at(0).warmUpSteps, std::vector<int64_t>{1});
+    double worst = 0;
+    for (size_t r = 0; r < 2; ++r) {
+        const auto rows = sql(r).rows("SELECT count(*), sum(end_ns - start_ns), sum(exposed_communication_ns), "
+                                      "sum(tokens) FROM step WHERE number > 1");
+        const RankFigures &steady = analysis().ranks[r].steady;
+        EXPECT_EQ(steady.steps, rows[0][0]);
+        EXPECT_EQ(steady.sums->wallNs, rows[0][1]);
+        EXPECT_EQ(steady.sums->exposedCommunicationNs, rows[0][2]);
+        EXPECT_DOUBLE_EQ(steady.tokensPerSecond.value(), double(rows[0][3]) * 1e9 / double(rows[0][1]));
+        worst = std::max(worst, double(rows[0][2]) / double(rows[0][1]));
+    }
+    const auto exposed = std::find_if(analysis().findings.begin(), analysis().findings.end(),
+                                      [](const Finding &finding) { return finding.cause == "exposed_communication"; });
+    ASSERT_EQ(exposed != analysis().findings.end(), worst > kExposedShareLimit);
+    if (exposed != analysis().findings.end()) {
+        EXPECT_DOUBLE_EQ(exposed->share.value(), worst);
+    }
+}
+
+TEST_F(TwoGpus, TheOthersWaitForTheRankThatStandsLeastInCollectives)
+{
+    std::array<int64_t, 2> standingNs{};
+    for (size_t r = 0; r < 2; ++r)
+        standingNs[r] = sql(r).value("SELECT sum(exposed_communication_ns + idle_peer_ns) / count(*) FROM step WHERE "
+                                     "number > 1");
+    const int last = standingNs[1] < standingNs[0] ? 1 : 0;
+    ASSERT_NE(standingNs[0], standingNs[1]);
+    ASSERT_TRUE(analysis().waitedFor);
+    EXPECT_EQ(analysis().ranks[analysis().waitedFor->rank].rank, last);
+    EXPECT_EQ(analysis().waitedFor->lateNs, std::abs(standingNs[1] - standingNs[0]));
+    // Where it counts, it is the one whose part in collectives starts later.
+    const int64_t wallNs = sql(0).value("SELECT sum(wall_ns) FROM step WHERE number > 1");
+    const int64_t laterNs =
+        sql(0).value("SELECT sum(d.started_ns - c.started_ns) FROM collective c JOIN other.collective d USING "
+                     "(sequence) JOIN step s ON s.step_id = c.step_id WHERE s.number > 1");
+    if (std::abs(laterNs) > wallNs / 10) {
+        EXPECT_EQ(last, laterNs > 0 ? 1 : 0);
+    }
 }
 
 TEST_F(TwoGpus, WaitAndTransferAreThoseOfBothRanksStartsAndEnds)
