@@ -41,7 +41,8 @@ std::string stepLine(const RunStatus &status)
     if (status.peakAllocatedBytes)
         line += fmt::format("  peak {}", formatBytes(*status.peakAllocatedBytes));
     if (status.exposedCommunicationShare)
-        line += fmt::format("  exposed {:.0f} %", *status.exposedCommunicationShare * 100);
+        line += fmt::format("  exposed {:.0f} %{}", *status.exposedCommunicationShare * 100,
+                            status.ofRankZero() ? " (rank 0)" : "");
     return line;
 }
 

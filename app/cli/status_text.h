@@ -11,7 +11,7 @@
 namespace shardscope::cli {
 
 /// "step 214/1000  loss 2.3451  18.2 k tok/s  412 ms/step  peak 1.21 GiB  exposed 12 %". What was not measured is left
-/// out.
+/// out. "exposed 12 % (rank 0)" where no supervisor knows the others'.
 std::string stepLine(const run::RunStatus &status);
 /// The same with a bar before and the time left after it, for a terminal.
 std::string progressLine(const run::RunStatus &status);

@@ -69,6 +69,8 @@ struct RunStatus
     static constexpr size_t kLossTail = 64;
     /// Queued, starting, running, paused or stopping.
     bool live() const;
+    /// Written by rank 0, as there is no supervisor: peak and exposed share are rank 0's own.
+    bool ofRankZero() const { return ranks.empty(); }
     /// Done, as asked for, before its last step.
     bool stoppedEarly() const;
     /// How the newest step ended, and the loss scale that it had.

@@ -20,12 +20,16 @@ static run::RunStatus halfway()
     status.stepNs = 412'000'000;
     status.peakAllocatedBytes = 1'300'000'000;
     status.exposedCommunicationShare = 0.123;
+    status.ranks = {{.rank = 0}, {.rank = 1}};
     return status;
 }
 
 TEST(StepLine, hasWhatWasMeasured)
 {
     EXPECT_EQ(stepLine(halfway()), "step 50/100  loss 2.3457  18.2 k tok/s  412 ms/step  peak 1.21 GiB  exposed 12 %");
+    run::RunStatus alone = halfway();
+    alone.ranks.clear(); // rank 0 writes state.json, and does not know the others' share
+    EXPECT_THAT(stepLine(alone), testing::EndsWith("exposed 12 % (rank 0)"));
     run::RunStatus little;
     little.step = 3;
     EXPECT_EQ(stepLine(little), "step 3/?");

@@ -178,6 +178,8 @@ private Q_SLOTS:
         summary.status.peakAllocatedBytes = int64_t{3} << 30;
         summary.status.exposedCommunicationShare = 0.31;
         QCOMPARE(RunListModel::speedLine(summary), QStringLiteral("8.4100 · 18.2 k tok/s"));
+        QCOMPARE(RunListModel::memoryLine(summary), QStringLiteral("3.00 GiB · 31.0 % exposed (rank 0)"));
+        summary.status.ranks = {{.rank = 0}, {.rank = 1}}; // a supervisor knows all of them
         QCOMPARE(RunListModel::memoryLine(summary), QStringLiteral("3.00 GiB · 31.0 % exposed"));
     }
 
@@ -299,6 +301,16 @@ private Q_SLOTS:
         QCOMPARE(exposed.size(), size_t(6));
         for (const auto &step : exposed)
             QCOMPARE(series.exposedShare({1, step[0]}), std::optional(double(step[1]) / double(step[2])));
+        // Of all ranks: the one that the others wait for. It stands least in collectives.
+        const auto standing = ranks.rows(
+            "SELECT number, a.exposed_communication_ns + a.idle_peer_ns, b.exposed_communication_ns + b.idle_peer_ns "
+            "FROM step a JOIN other.step b USING (number) ORDER BY number");
+        const ChartData last = series.stepTime(std::nullopt);
+        for (size_t i = 0; i < standing.size(); ++i) {
+            const int rank = standing[i][2] < standing[i][1] ? 1 : 0;
+            QCOMPARE(series.step({1, standing[i][0]}, std::nullopt)->rank, rank);
+            QCOMPARE(last.labels[i + 1], QStringLiteral("Step %1, rank %2").arg(standing[i][0]).arg(rank));
+        }
         // Steps 2 to 6 in view: their points, no rank's of step 1.
         const auto view = series.rangeOf(2, 6);
         QVERIFY(view.has_value());

@@ -40,10 +40,10 @@ void LiveCards::refresh(const run::RunStatus &status, const LiveSeries &series, 
     showLoss(status, series);
     showSpeed(status, step);
     showMemory(status, step, catalog);
-    // A supervisor's figure is of all ranks; without one it is rank 0's own, and the recording knows the others.
+    // Rank 0 knows its own figure alone; the recording has the others'.
     std::optional<double> share = status.exposedCommunicationShare;
     if (const auto recorded = last ? series.exposedShare(*last) : std::nullopt;
-        recorded && (!share || status.ranks.empty()))
+        recorded && (!share || status.ofRankZero()))
         share = recorded;
     m_exposed->setValue(shareText(share), share && *share > 0.25 ? tr("over 25 %") : QString());
     std::optional<double> mfu;

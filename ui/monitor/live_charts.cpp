@@ -133,6 +133,7 @@ void LiveCharts::refresh(const LiveSeries &series, std::optional<int> rank)
     }
     fill(m_loss, series.loss(m_view));
     fill(m_norm, series.norm(m_view));
+    m_stepTime->setRemark(rank || series.ranks().size() < 2 ? QString() : tr("of the rank that the others wait for"));
     refreshStepTime(series.stepTime(rank, m_view));
     refreshMemory(series, rank);
 }

@@ -53,7 +53,8 @@ QWidget *LivePage::buildContent(RunCommands &commands)
     m_charts = new LiveCharts(selection(), upper);
     m_rank = new QComboBox(upper);
     m_rank->addItem(tr("All ranks"));
-    m_rank->setToolTip(tr("All ranks: a memory chart each, and the step time of the slowest one"));
+    m_rank->setToolTip(
+        tr("All ranks: a memory chart each, and the step time of the one that the others wait for in that step"));
     auto *rankLabel = new QLabel(tr("&Show:"), upper);
     rankLabel->setBuddy(m_rank);
     auto *choice = new QHBoxLayout;
@@ -292,6 +293,9 @@ void LivePage::inspectStep(LiveSeries::StepKey key)
     content.title = tr("Step %1").arg(key.second);
     content.facts = {
         {tr("Attempt"), QString::number(key.first)},
+        {tr("Rank"), chosenRank() || m_series.ranks().size() < 2
+                         ? QString::number(step->rank)
+                         : tr("%1, which comes last to collectives").arg(step->rank)},
         {tr("Loss"), lossText(step->loss)},
         {tr("Gradient norm"), lossText(step->gradientNorm)},
         {tr("Learning rate"), step->learningRate ? QString::number(*step->learningRate, 'g', 4) : QStringLiteral("—")},

@@ -28,9 +28,10 @@ static std::array<int64_t, kStepParts> partsOf(const store::StepSums &sums)
             sums.idleOtherNs};
 }
 
-static StepPoint pointOf(const store::StepInfo &step)
+static StepPoint pointOf(const store::StepInfo &step, int rank)
 {
     StepPoint point;
+    point.rank = rank;
     point.startNs = step.startNs;
     point.endNs = *step.endNs;
     point.loss = step.loss;
@@ -42,8 +43,17 @@ static StepPoint pointOf(const store::StepInfo &step)
     if (step.sums) {
         point.partNs = partsOf(*step.sums);
         point.exposedNs = step.sums->exposedCommunicationNs;
+        point.bareCollectivesNs = step.sums->bareCollectivesNs();
     }
     return point;
+}
+
+/// The other waits for it, in the same step.
+static bool isSlower(const StepPoint &step, const StepPoint &other)
+{
+    if (step.bareCollectivesNs && other.bareCollectivesNs && step.bareCollectivesNs != other.bareCollectivesNs)
+        return *step.bareCollectivesNs < *other.bareCollectivesNs;
+    return step.wallNs() > other.wallNs();
 }
 
 QString LiveSeries::labelOf(const StepKey &key) const
@@ -51,6 +61,11 @@ QString LiveSeries::labelOf(const StepKey &key) const
     if (!m_time.hasSeveral())
         return QCoreApplication::translate("LiveSeries", "Step %1").arg(key.second);
     return QCoreApplication::translate("LiveSeries", "Step %1, attempt %2").arg(key.second).arg(key.first);
+}
+
+static QString rankLabel(const StepPoint &point)
+{
+    return QCoreApplication::translate("LiveSeries", ", rank %1").arg(point.rank);
 }
 
 void LiveSeries::clear()
@@ -97,8 +112,9 @@ void LiveSeries::addSteps(const std::vector<store::StepInfo> &steps, const store
         if (!step.endNs)
             continue;
         const StepKey key{process.attempt, step.number};
-        m_steps[static_cast<int>(*process.rank)][key] = pointOf(step);
-        updateSlowest(key);
+        const int rank = static_cast<int>(*process.rank);
+        m_steps[rank][key] = pointOf(step, rank);
+        m_slowest[key] = LiveSeries::step(key, std::nullopt);
     }
 }
 
@@ -175,7 +191,7 @@ const StepPoint *LiveSeries::step(StepKey key, std::optional<int> rank) const
         if (rank && number != *rank)
             continue;
         const auto step = steps.find(key);
-        if (step != steps.end() && (!found || step->second.wallNs() > found->wallNs()))
+        if (step != steps.end() && (!found || isSlower(step->second, *found)))
             found = &step->second;
     }
     return found;
@@ -215,17 +231,6 @@ LiveSeries::View LiveSeries::rangeOf(int64_t first, int64_t last) const
         range = range ? std::pair{std::min(range->first, start), std::max(range->second, end)} : std::pair{start, end};
     }
     return range;
-}
-
-void LiveSeries::updateSlowest(const StepKey &key)
-{
-    const StepPoint *&slowest = m_slowest[key];
-    slowest = nullptr;
-    for (const auto &[rank, steps] : m_steps) {
-        const auto step = steps.find(key);
-        if (step != steps.end() && (!slowest || step->second.wallNs() > slowest->wallNs()))
-            slowest = &step->second;
-    }
 }
 
 LiveSeries::Points LiveSeries::pointsOfFirst() const
@@ -311,7 +316,8 @@ ChartData LiveSeries::chartOf(const Points &points, size_t columns, void (*fill)
         data.x.push_back(endOf(key, *point));
         for (size_t c = 0; c < columns; ++c)
             data.columns[c].push_back(row[c]);
-        data.labels.push_back(labelOf(key));
+        const bool ofOneRank = lasting && m_steps.size() > 1; // losses and norms are those of all ranks
+        data.labels.push_back(labelOf(key) + (ofOneRank ? rankLabel(*point) : QString()));
     }
     return data;
 }

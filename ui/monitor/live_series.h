@@ -17,7 +17,7 @@ struct ChartData
 {
     std::vector<double> x;
     std::vector<std::vector<double>> columns;
-    std::vector<QString> labels; ///< one a point: "Step 214"; may be empty
+    std::vector<QString> labels; ///< one a point: "Step 214", "Step 214, rank 1"; may be empty
 };
 
 /// Where a step's wall time went, in the order of the stack. kParts parts; they sum to the wall.
@@ -37,6 +37,7 @@ inline constexpr size_t kStepParts = 9;
 /// One rank's step, as far as charts and cards need it.
 struct StepPoint
 {
+    int rank = 0;
     int64_t startNs = 0; ///< since the run's origin
     int64_t endNs = 0;
     std::optional<double> loss;
@@ -46,6 +47,7 @@ struct StepPoint
     std::optional<int64_t> tokens;
     std::optional<std::array<int64_t, kStepParts>> partNs;
     std::optional<int64_t> exposedNs;
+    std::optional<int64_t> bareCollectivesNs; ///< store::StepSums::bareCollectivesNs()
     std::optional<int64_t> peakBytes;
     int64_t wallNs() const { return endNs - startNs; }
 };
@@ -74,7 +76,8 @@ public:
     /// Ascending.
     std::vector<int> ranks() const;
     std::optional<StepKey> lastStep() const;
-    /// Of one rank, or of the slowest one.
+    /// Of one rank, or of the slowest one: the one that the others wait for. It stands least in collectives, as those
+    /// that wait do it there; where that is equal or not known, its step is the longest.
     const StepPoint *step(StepKey key, std::optional<int> rank) const;
     /// Exposed communication ÷ wall time, over all ranks that have the step; empty: not measured.
     std::optional<double> exposedShare(StepKey key) const;
@@ -123,7 +126,6 @@ private:
     static void cut(Samples &samples, int64_t fromNs);
     static void addSamples(Samples &samples, const store::MemoryColumns &memory);
     static void thin(Samples &samples);
-    void updateSlowest(const StepKey &key);
     using Points = std::vector<std::pair<StepKey, const StepPoint *>>;
     /// Of any rank.
     Points pointsOfFirst() const;

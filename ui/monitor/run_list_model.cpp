@@ -88,7 +88,8 @@ QString RunListModel::memoryLine(const run::RunSummary &run)
     if (status.peakAllocatedBytes)
         parts << bytesText(*status.peakAllocatedBytes);
     if (status.exposedCommunicationShare)
-        parts << tr("%1 exposed").arg(shareText(*status.exposedCommunicationShare));
+        parts << (status.ofRankZero() ? tr("%1 exposed (rank 0)") : tr("%1 exposed"))
+                     .arg(shareText(*status.exposedCommunicationShare));
     return parts.join(QStringLiteral(" · "));
 }
 
