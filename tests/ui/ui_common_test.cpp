@@ -339,6 +339,38 @@ private Q_SLOTS:
         QVERIFY(std::ranges::any_of(labels, [](const auto *label) { return label->text().contains(u"a remark"); }));
     }
 
+    void aHeldValueIsTheMeasuredOneWhereverTheViewBegins()
+    {
+        const double none = std::nan("");
+        Chart chart(QStringLiteral("Memory"), QStringLiteral("Time"), ChartUnit::Seconds);
+        const auto color = [](const Colors &c) { return c.series(0); };
+        chart.setSeries({{.name = QStringLiteral("a"), .color = color, .stacked = true, .step = true},
+                         {.name = QStringLiteral("process"), .color = color, .dashed = true, .step = true}});
+        chart.resize(600, 300);
+        chart.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&chart, test::kPatienceMs));
+        const auto process = [&] { return chart.plot()->graph(1)->data(); };
+
+        chart.setData({0, 1, 2, 3, 4}, {{5, 5, 5, 5, 5}, {9, none, none, none, 8}});
+        chart.setXRange(std::pair{2.5, 3.5}); // the last figure is two samples before it
+        chart.plot()->replot();
+        QCOMPARE(process()->at(0)->value, 9.0);
+        QVERIFY(chart.plot()->yAxis->range().upper > 9);
+
+        std::vector<double> x(5000), stack(x.size(), 1), measured(x.size(), none);
+        std::iota(x.begin(), x.end(), 0.0);
+        measured[0] = 3;
+        measured[1000] = 9;
+        stack[1001] = 2; // is drawn for its neighbours, also for the one that has the figure
+        chart.setData(x, {stack, measured});
+        chart.resetZoom();
+        chart.plot()->replot();
+        QVERIFY(process()->size() < 1000);
+        QCOMPARE(process()->findBegin(900)->value, 3.0);
+        QCOMPARE(process()->findBegin(1100)->value, 9.0);
+        QCOMPARE(process()->at(process()->size() - 1)->value, 9.0);
+    }
+
     void whatLastsIsReadAndSeenUpToItsPoint()
     {
         Chart chart(QStringLiteral("Step time"), QStringLiteral("Time"), ChartUnit::Seconds);
@@ -357,6 +389,8 @@ private Q_SLOTS:
         const QCPRange values = chart.plot()->yAxis->range();
         QVERIFY2(values.upper > 40 && values.upper < 50, qPrintable(QString::number(values.upper)));
         chart.setXRange(std::pair{10.5, 14.5}); // the first one is not in view
+        QVERIFY(chart.plot()->yAxis->range().upper < 50);
+        chart.setXRange(std::pair{10.0, 14.5}); // it ends at the view's very edge
         QVERIFY(chart.plot()->yAxis->range().upper < 50);
     }
 
@@ -382,12 +416,30 @@ private Q_SLOTS:
         chart.setXRange(std::pair{1.0, 2.0}); // that step alone
         QVERIFY(top() > 377);
         QVERIFY(!remark().contains(QStringLiteral("beyond")));
+        chart.setXRange(std::pair{10.0, 14.0}); // it ends where the view begins
+        QVERIFY(top() < 14);
+        QVERIFY2(!remark().contains(QStringLiteral("beyond")), qPrintable(remark()));
         chart.resetZoom();
         chart.setData({0, 10, 20, 21, 22, 23}, {{std::nan(""), 377, 300, 11, 9, 12}}); // two of five are no exception
         QVERIFY(top() > 377);
         chart.setData({0, 10, 11, 12, 13, 14}, {{std::nan(""), 39, 10, 11, 9, 12}}); // slower, and no more than that
         QVERIFY(top() > 39);
         QVERIFY(!remark().contains(QStringLiteral("beyond")));
+        chart.setData({0, 1, 2, 3, 4, 5, 6}, {{std::nan(""), 0, 0, 3, 0, 0, 0}}); // mostly zero: no median to go by
+        QVERIFY2(top() > 3 && top() < 4, qPrintable(QString::number(top())));
+        QVERIFY(!remark().contains(QStringLiteral("beyond")));
+    }
+
+    void aSlowStepIsBeyondTheScaleWithAllOfItsLayers()
+    {
+        Chart chart(QStringLiteral("Step time"), QStringLiteral("Time"), ChartUnit::Seconds);
+        const auto color = [](const Colors &c) { return c.series(0); };
+        chart.setSeries({{.name = QStringLiteral("compute"), .color = color, .stacked = true, .lasting = true},
+                         {.name = QStringLiteral("idle"), .color = color, .stacked = true, .lasting = true}});
+        // Its lower layer alone is within four times the median.
+        chart.setData({0, 10, 11, 12, 13, 14}, {{std::nan(""), 35, 4, 4, 4, 4}, {std::nan(""), 342, 6, 7, 5, 8}});
+        const double top = chart.plot()->yAxis->range().upper;
+        QVERIFY2(top > 12 && top < 14, qPrintable(QString::number(top)));
     }
 
     void markersNamesNeverTouch()

@@ -156,6 +156,7 @@ void Chart::setSeries(std::vector<ChartSeries> series)
 {
     m_series = std::move(series);
     m_columns.assign(m_series.size(), std::vector<double>(m_x.size(), std::nan("")));
+    holdValues();
     m_plot->clearGraphs();
     m_graphs.assign(m_series.size(), nullptr);
     // Stacked layers are drawn from the top one down, each filled to zero: what stays visible is its own part.
@@ -183,6 +184,7 @@ void Chart::setData(std::vector<double> x, std::vector<std::vector<double>> colu
     Q_ASSERT(columns.size() == m_series.size());
     m_x = std::move(x);
     m_columns = std::move(columns);
+    holdValues();
     refill();
 }
 

@@ -109,6 +109,14 @@ protected:
     void changeEvent(QEvent *event) override;
 
 private:
+    /// What the scale is not made for: the points of a view that are higher than `value`.
+    struct ScaleLimit
+    {
+        double value = 0;   ///< means nothing where none is beyond
+        size_t beyond = 0;  ///< points
+        size_t highest = 0; ///< index of the highest of them
+    };
+
     void buildLayout();
     void buildPlot();
     void connectInput();
@@ -117,8 +125,12 @@ private:
     void rescale();
     std::pair<double, double> dataRange() const;
     std::pair<size_t, size_t> pointsIn(double lower, double upper) const;
-    std::pair<double, double> valueRange(bool secondAxis, double lower, double upper, double limit) const;
-    double scaleLimit(double lower, double upper);
+    std::pair<double, double> valueRange(bool secondAxis, double lower, double upper,
+                                         const std::function<bool(size_t)> &isBeyond) const;
+    ScaleLimit scaleLimit(const std::vector<double> &stack, double lower, double upper) const;
+    QString beyondText(const ScaleLimit &limit, const std::vector<double> &stack) const;
+    void holdValues();
+    const std::vector<double> &drawnColumn(size_t series) const;
     void drawPoints();
     void drawLines(bool roomy);
     void showBeside();
@@ -153,6 +165,7 @@ private:
     std::vector<QCPGraph *> m_graphs;
     std::vector<double> m_x;
     std::vector<std::vector<double>> m_columns;
+    std::vector<std::vector<double>> m_held; ///< m_columns as drawn, of series whose values hold; empty of the others
     std::vector<QString> m_labels;
     std::unique_ptr<ChartMarkers> m_markers;
     /// View and width that the graphs have their points for; empty: none, or the data has changed.

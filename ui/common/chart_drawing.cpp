@@ -12,7 +12,6 @@
 #include <QLabel>
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 namespace shardscope::ui {
 
@@ -54,62 +53,80 @@ std::pair<double, double> Chart::dataRange() const
     return span > 0 ? std::pair{m_x.front(), last} : std::pair{m_x.front() - 0.5, m_x.front() + 0.5};
 }
 
-/// First, and one behind the last. What holds from before the view on, or lasts beyond it, is seen too.
+/// First, and one behind the last. What holds from before the view on, or lasts beyond it, is seen too; what lasts up
+/// to the view's very begin is not.
 std::pair<size_t, size_t> Chart::pointsIn(double lower, double upper) const
 {
-    auto from = static_cast<size_t>(std::lower_bound(m_x.begin(), m_x.end(), lower) - m_x.begin());
+    const bool lasting = any(&ChartSeries::lasting);
+    const auto first =
+        lasting ? std::upper_bound(m_x.begin(), m_x.end(), lower) : std::lower_bound(m_x.begin(), m_x.end(), lower);
+    auto from = static_cast<size_t>(first - m_x.begin());
     auto to = static_cast<size_t>(std::upper_bound(m_x.begin(), m_x.end(), upper) - m_x.begin());
     from -= any(&ChartSeries::step) && from > 0;
-    to += any(&ChartSeries::lasting) && to < m_x.size();
+    to += lasting && to < m_x.size();
     return {from, to};
 }
 
-/// Above it is what the scale is not made for.
-double Chart::scaleLimit(double lower, double upper)
+Chart::ScaleLimit Chart::scaleLimit(const std::vector<double> &stack, double lower, double upper) const
 {
-    m_beyond.clear();
     if (!any(&ChartSeries::lasting))
-        return HUGE_VAL;
-    const std::vector<double> all = heights(m_series, m_columns, *m_legend, m_x.size());
+        return {};
     const auto [from, to] = pointsIn(lower, upper);
     std::vector<double> seen;
-    std::copy_if(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to),
-                 std::back_inserter(seen), [](double value) { return std::isfinite(value); });
+    for (size_t k = from; k < to; ++k) {
+        if (std::isfinite(stack[k]))
+            seen.push_back(stack[k]);
+    }
     if (seen.empty())
-        return HUGE_VAL;
-    std::ranges::sort(seen);
-    const double limit = seen[seen.size() / 2] * kFarAbove;
-    const auto beyond = static_cast<size_t>(seen.end() - std::ranges::upper_bound(seen, limit));
-    if (beyond == 0 || beyond > std::max<size_t>(1, seen.size() / kPointsForOneBeyond))
-        return HUGE_VAL;
-    const QString most = axisText(m_yUnit, seen.back());
-    const auto at = static_cast<size_t>(std::ranges::find(all, seen.back()) - all.begin());
-    if (beyond > 1)
-        m_beyond = tr("%n points beyond the scale, up to %1", nullptr, static_cast<int>(beyond)).arg(most);
-    else
-        m_beyond = tr("%1 goes beyond the scale, to %2")
-                       .arg(at < m_labels.size() ? m_labels[at] : axisText(m_xUnit, m_x[at]), most);
-    return limit;
+        return {};
+    const auto middle = seen.begin() + static_cast<std::ptrdiff_t>(seen.size() / 2);
+    std::nth_element(seen.begin(), middle, seen.end());
+    if (*middle <= 0) // a layer that is mostly zero: its few values are what there is to see
+        return {};
+    ScaleLimit found{.value = *middle * kFarAbove};
+    for (size_t k = from; k < to; ++k) {
+        if (!std::isfinite(stack[k]) || stack[k] <= found.value)
+            continue;
+        if (found.beyond == 0 || stack[k] > stack[found.highest])
+            found.highest = k;
+        ++found.beyond;
+    }
+    const bool areFew = found.beyond <= std::max<size_t>(1, seen.size() / kPointsForOneBeyond);
+    return found.beyond > 0 && areFew ? found : ScaleLimit{};
 }
 
-std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper, double limit) const
+QString Chart::beyondText(const ScaleLimit &limit, const std::vector<double> &stack) const
+{
+    if (limit.beyond == 0)
+        return {};
+    const QString most = axisText(m_yUnit, stack[limit.highest]);
+    if (limit.beyond > 1)
+        return tr("%n points beyond the scale, up to %1", nullptr, static_cast<int>(limit.beyond)).arg(most);
+    return tr("%1 goes beyond the scale, to %2")
+        .arg(limit.highest < m_labels.size() ? m_labels[limit.highest] : axisText(m_xUnit, m_x[limit.highest]), most);
+}
+
+std::pair<double, double> Chart::valueRange(bool secondAxis, double lower, double upper,
+                                            const std::function<bool(size_t)> &isBeyond) const
 {
     double least = HUGE_VAL;
     double most = -HUGE_VAL;
     bool fromZero = false;
     const auto take = [&](double value) {
-        if (std::isfinite(value) && value <= limit) {
+        if (std::isfinite(value)) {
             least = std::min(least, value);
             most = std::max(most, value);
         }
     };
     const auto [from, to] = pointsIn(lower, upper);
     for (size_t k = from; k < to; ++k) {
+        if (isBeyond(k)) // with all of its layers: the lower ones are no ordinary ones either
+            continue;
         double sum = 0;
         for (size_t i = 0; i < m_series.size(); ++i) {
             if (m_series[i].secondAxis != secondAxis || !shown(i))
                 continue;
-            const double value = m_columns[i][k];
+            const double value = drawnColumn(i)[k];
             if (m_series[i].stacked) {
                 sum += std::isnan(value) ? 0 : value;
                 fromZero = true;
@@ -131,14 +148,41 @@ void Chart::rescale()
 {
     const auto [lower, upper] = m_fixedRange.value_or(dataRange());
     m_plot->xAxis->setRange(lower, upper);
-    const auto [low, high] = valueRange(false, lower, upper, scaleLimit(lower, upper));
+    const std::vector<double> stack = heights(m_series, m_columns, *m_legend, m_x.size());
+    const ScaleLimit limit = scaleLimit(stack, lower, upper);
+    m_beyond = beyondText(limit, stack);
+    const auto [low, high] =
+        valueRange(false, lower, upper, [&](size_t k) { return limit.beyond > 0 && stack[k] > limit.value; });
     m_plot->yAxis->setRange(low, high);
     if (m_plot->yAxis2->visible()) {
-        const auto [low2, high2] = valueRange(true, lower, upper, HUGE_VAL);
+        const auto [low2, high2] = valueRange(true, lower, upper, [](size_t) { return false; });
         m_plot->yAxis2->setRange(low2, high2);
     }
     showBeside();
     m_plot->replot(QCustomPlot::rpQueuedReplot);
+}
+
+/// A sample that lacks a figure is no change of it: the one before holds on, up to a gap of the whole chart.
+void Chart::holdValues()
+{
+    const auto isGap = [this](size_t k) {
+        return std::ranges::all_of(m_columns, [k](const auto &column) { return std::isnan(column[k]); });
+    };
+    m_held.assign(m_series.size(), {});
+    for (size_t i = 0; i < m_series.size(); ++i) {
+        if (!m_series[i].step || m_series[i].stacked)
+            continue;
+        m_held[i] = m_columns[i];
+        for (size_t k = 1; k < m_held[i].size(); ++k) {
+            if (std::isnan(m_held[i][k]) && !isGap(k))
+                m_held[i][k] = m_held[i][k - 1];
+        }
+    }
+}
+
+const std::vector<double> &Chart::drawnColumn(size_t series) const
+{
+    return m_held[series].empty() ? m_columns[series] : m_held[series];
 }
 
 /// After the plot's layout: then the width is known.
@@ -164,16 +208,11 @@ void Chart::drawPoints()
         QVector<double> values(keys.size());
         for (size_t k = 0; k < drawn.indices.size(); ++k) {
             const size_t index = drawn.indices[k];
-            const double value = m_columns[i][index];
+            const double value = drawnColumn(i)[index];
             if (m_series[i].stacked)
                 below[k] += std::isnan(value) ? 0 : value;
             const double top = std::isnan(sums[index]) ? sums[index] : below[k];
-            const auto at = static_cast<qsizetype>(k);
-            values[at] = m_series[i].stacked ? top : value;
-            // A sample that lacks a figure is no change of it; only a gap of the whole chart is one.
-            const bool holds = m_series[i].step && !m_series[i].stacked && std::isnan(value) && at > 0;
-            if (holds && !std::isnan(sums[index]))
-                values[at] = values[at - 1];
+            values[static_cast<qsizetype>(k)] = m_series[i].stacked ? top : value;
         }
         m_graphs[i]->setData(keys, values, true);
     }
