@@ -90,7 +90,7 @@ endfunction()
 # which skips where there is no CUDA device.
 function(shardscope_cuda_test name program filter seconds)
   add_test(NAME ${name} COMMAND test_${program} --gtest_filter=${filter})
-  set_tests_properties(${name} PROPERTIES LABELS gpu TIMEOUT ${seconds} SKIP_REGULAR_EXPRESSION "no CUDA device"
+  set_tests_properties(${name} PROPERTIES LABELS gpu TIMEOUT ${seconds} SKIP_REGULAR_EXPRESSION "no CUDA device;is not installed"
     ENVIRONMENT "${SHARDSCOPE_TEST_ENVIRONMENT}")
 endfunction()
 

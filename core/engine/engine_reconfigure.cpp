@@ -2,6 +2,7 @@
 #include "core/engine/engine.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace shardscope::engine {
 
@@ -74,6 +75,9 @@ StateMemory Engine::moved(const StateMemory &state, OffloadPlace place, ElementR
         const at::Tensor whole_G =
             allocate(bucket.layout.paddedElements, fp32().dtype(state.type()), category, bucket.index);
         gathers->allGather(whole_G, from, {bucket.index, Phase::Optimizer}).wait();
+        // The caller gives the host's memory back, which a device may still be copying from.
+        if (device().is_cuda() && state.place() != OffloadPlace::None)
+            c10::cuda::getCurrentCUDAStream().synchronize();
         from = whole_G;
         has = {0, bucket.layout.paddedElements};
         if (place == OffloadPlace::None && bucket.isWhole())

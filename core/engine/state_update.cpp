@@ -56,14 +56,13 @@ struct StateUpdater::Streams
         , out(c10::cuda::getStreamFromPool(false, device.index()))
     {
     }
-    /// Memory of the current stream's is written by others from here on: it may be what that is still at for another
-    /// use.
+    /// New buffers may lie in memory that the current stream's work, not done yet, still uses. Copies into them come
+    /// after that work. (The updates themselves wait for the gradient, which is later.)
     void followComputation() const
     {
         at::cuda::CUDAEvent before;
         before.record(c10::cuda::getCurrentCUDAStream(in.device_index()));
-        for (const c10::cuda::CUDAStream &stream : {in, compute, out})
-            before.block(stream);
+        before.block(in);
     }
     c10::cuda::CUDAStream in;
     c10::cuda::CUDAStream compute;

@@ -29,11 +29,12 @@ std::vector<Change> ChangingRun::changes() const
                        {{"offload.parameters", "none"},
                         {"offload.gradients", "none"},
                         {"offload.optimizer", "none"},
-                        {"memory.activation_offload", "true"}}});
+                        {"memory.activation_offload", "true"},
+                        {"parallel.strategy", "none"}}}); // what is whole anew comes from the host
     }
     Change back{"back", {{"parallel.reduce_every", "micro_batch"}, {"record.level", "light"}}};
     if (m_device == DeviceKind::Cuda)
-        back.values.emplace_back("memory.activation_offload", "false");
+        back.values.insert(back.values.end(), {{"memory.activation_offload", "false"}, {"parallel.strategy", "full"}});
     else
         back.values.insert(back.values.end(), {{"offload.optimizer", "none"}, {"offload.parameters", "none"}});
     all.push_back(std::move(back));
