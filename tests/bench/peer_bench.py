@@ -4,7 +4,8 @@
 batch, dtype, ranks and random tokens, in turns, medians over all turns; printed as a ratio (ours ÷ PyTorch's: below 1 is
 faster) and, on a GPU, with the peaks of the allocator. cpu_peer.sh and gpu_peer.sh call it.
 
-Ours records as every run does (record.level=light). SHARDSCOPE_BIN names the folder of the programs.
+Ours records as every run does (record.level=light). SHARDSCOPE_BIN names the folder of the programs. Turns that were out
+of memory are counted, a side; where ours was, this exits with 1, after all rows.
 """
 import argparse
 import json
@@ -18,13 +19,13 @@ import tempfile
 
 import rank_processes
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCE = rank_processes.SOURCE
 VOCABULARY = {"tiny": 512, "15m": 32000, "124m": 50304, "350m": 32000, "1b3": 32000, "2b7": 32000, "6b7": 32000}
 
 
 def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False):
     """Starts the command once a rank; returns rank 0's output. own_gpus: rank k has GPU k; on_one_gpu: PyTorch's ranks
-    share the first one. Raises OutOfMemory where a rank had too little, and ends with what else went wrong."""
+    share the first one. Raises OutOfMemory where a rank ran out of it, and ends with what else went wrong."""
     each = rank_processes.environments(ranks, GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")
     for rank, environment in enumerate(each):
         environment["LOCAL_DEVICE"] = str(rank) if own_gpus else "0"
@@ -32,10 +33,10 @@ def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False):
         if on_one_gpu and ranks > 1:
             environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
     failed = rank_processes.run(command, ranks, log, each=each)
-    if failed and "out of memory" in failed.lower():
+    if failed and failed.out_of_memory:
         raise OutOfMemory
     if failed:
-        sys.exit(f"a rank of {' '.join(command)} failed with {failed}")
+        sys.exit(f"{' '.join(command)}: {failed.text}")
     with open(f"{log}.rank0.log") as output:
         return output.read()
 
@@ -48,7 +49,21 @@ class Case:
     def __init__(self, arguments, ranks, dtype, batch, folder):
         self.a, self.ranks, self.dtype, self.batch, self.folder = arguments, ranks, dtype, batch, folder
         self.ours, self.peer, self.peer_as_is, self.exposed, self.ours_peak, self.peer_peak, self.turn = [], [], [], [], 0, 0, 0
-        self.losses = {}
+        self.ours_out_of_memory = self.peer_out_of_memory = 0  # turns
+        self.strategy = f"hybrid {arguments.shard_group}" if arguments.strategy == "hybrid" else arguments.strategy
+
+    def run(self):
+        """All turns. One that is out of memory is counted, and the next is tried all the same."""
+        for _ in range(self.a.turns):
+            try:
+                self.run_ours()
+            except OutOfMemory:
+                self.ours_out_of_memory += 1
+            try:
+                if not self.a.alone:
+                    self.run_peer()
+            except OutOfMemory:
+                self.peer_out_of_memory += 1
 
     def run_ours(self):
         a = self.a
@@ -65,7 +80,7 @@ class Case:
         if a.strategy == "hybrid":
             settings["parallel.shard_group"] = a.shard_group
         settings.update(assignment.split("=", 1) for assignment in a.set)
-        command = [os.path.join(a.bin, "shardscope-worker"), a.config, "--out", out]
+        command = [a.worker, a.config, "--out", out]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         run_ranks(self.ranks, command, out)
@@ -99,7 +114,10 @@ class Case:
     def result_of(self, command):
         a = self.a
         output = run_ranks(self.ranks, command, os.path.join(self.folder, "peer"), a.gpus, a.device == "cuda" and not a.gpus)
-        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
+        result = next((line for line in reversed(output.splitlines()) if line.startswith("{")), None)
+        if result is None:
+            sys.exit(f"{' '.join(command)} printed no result; its log ends with: {output[-2000:]}")
+        return json.loads(result)
 
     def tokens(self):
         """Random uint16 tokens, enough for every step of both."""
@@ -113,36 +131,44 @@ class Case:
         return path
 
     def figures(self):
-        """One row as a dictionary: milliseconds, bytes, and None for what was out of memory or not measured."""
+        """One row as a dictionary: milliseconds, bytes, turns that were out of memory, and None for what was not measured."""
         a, median = self.a, lambda values: statistics.median(values) if values else None
-        strategy = f"hybrid {a.shard_group}" if a.strategy == "hybrid" else a.strategy
-        return dict(size=a.size, ranks=self.ranks, strategy=strategy, dtype=self.dtype, batch=self.batch, seq=a.seq, settings=a.set + a.peer,
-                    alone=a.alone, ours_ms=median(self.ours), ours_min_ms=min(self.ours, default=None),
-                    exposed=median(self.exposed) if self.ranks > 1 else None,
-                    ours_peak=self.ours_peak or None, peer_ms=median(self.peer), peer_min_ms=min(self.peer, default=None), peer_peak=self.peer_peak or None)
+        return dict(size=a.size, ranks=self.ranks, strategy=self.strategy, dtype=self.dtype, batch=self.batch, seq=a.seq, settings=a.set + a.peer,
+                    alone=a.alone, turns=a.turns, ours_ms=median(self.ours), ours_min_ms=min(self.ours, default=None),
+                    exposed=median(self.exposed) if self.ranks > 1 else None, ours_peak=self.ours_peak or None,
+                    ours_out_of_memory=self.ours_out_of_memory, peer_ms=median(self.peer), peer_min_ms=min(self.peer, default=None),
+                    peer_peak=self.peer_peak or None, peer_out_of_memory=self.peer_out_of_memory)
 
     def name(self):
-        return f"{self.a.size:>5} {self.ranks} ranks {self.a.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set + self.a.peer)}"
+        return f"{self.a.size:>5} {self.ranks} ranks {self.strategy} {self.dtype} {self.batch}×{self.a.seq} {' '.join(self.a.set + self.a.peer)}"
+
+    def side(self, who, times, peak, out_of_memory):
+        """One side's median and peak, and in how many turns it was out of memory."""
+        text = [f"{who} {statistics.median(times):9.1f} ms (min {min(times):.1f})"] if times else [f"{who}: not measured"]
+        if peak and self.a.device == "cuda":
+            text.append(f"peak {peak / 2**30:.2f} GiB")
+        if out_of_memory:
+            text = text if times else [f"{who}:"]
+            text.append(f"out of memory in {out_of_memory} of {self.a.turns} turns")
+        return " ".join(text)
+
+    def ratio(self):
+        """Of the medians; None where one of the sides has none."""
+        return statistics.median(self.ours) / statistics.median(self.peer) if self.ours and self.peer else None
 
     def line(self):
-        if not self.ours:
-            return f"{self.name()}  ours: out of memory", 0
-        ours = statistics.median(self.ours)
-        text = (f"{self.name()}  "
-                f"ours {ours:9.1f} ms (min {min(self.ours):.1f})  ")
+        text = [self.name(), self.side("ours", self.ours, self.ours_peak, self.ours_out_of_memory)]
         if self.ranks > 1 and self.exposed:
-            text += f"exposed {100 * statistics.median(self.exposed):.1f} %  "
-        if not self.peer:
-            return text + f"peak {self.ours_peak / 2**30:.2f} GiB{'' if self.a.alone else '  PyTorch: out of memory'}", 0
-        peer = statistics.median(self.peer)
-        text += (f"PyTorch {peer:9.1f} ms (min {min(self.peer):.1f})  "
-                 f"ratio {ours / peer:.3f}")
+            text.append(f"exposed {100 * statistics.median(self.exposed):.1f} %")
+        if not self.a.alone:
+            text.append(self.side("PyTorch", self.peer, self.peer_peak, self.peer_out_of_memory))
+        if self.ratio() is not None:
+            text.append(f"ratio {self.ratio():.3f}")
         if self.peer_as_is:
-            text += f"  (PyTorch without oneDNN's fp32 {statistics.median(self.peer_as_is):9.1f} ms)"
-        if self.a.device == "cuda":
-            text += (f"  peak {self.ours_peak / 2**30:.2f} against {self.peer_peak / 2**30:.2f} GiB, "
-                     f"ratio {self.ours_peak / self.peer_peak:.3f}")
-        return text, ours / peer
+            text.append(f"(PyTorch without oneDNN's fp32 {statistics.median(self.peer_as_is):9.1f} ms)")
+        if self.ratio() is not None and self.a.device == "cuda":
+            text.append(f"ratio of peaks {self.ours_peak / self.peer_peak:.3f}")
+        return "  ".join(text)
 
 
 def main():
@@ -167,12 +193,10 @@ def main():
     parser.add_argument("--keep", metavar="FOLDER", help="where our runs' folders are kept, to be looked into")
     parser.add_argument("--fail-above", type=float, help="exit with 1 where a ratio is over this")
     a = parser.parse_args()
-    a.bin = os.environ.get("SHARDSCOPE_BIN", os.path.join(SOURCE, "build/release/bin"))
-    if not os.access(os.path.join(a.bin, "shardscope-worker"), os.X_OK):
-        sys.exit(f"There is no shardscope-worker in {a.bin}: build it (packaging/setup.sh) or name its folder in SHARDSCOPE_BIN.")
+    a.worker = rank_processes.worker()
     venv = os.path.join(os.environ.get("SHARDSCOPE_DEPS", os.path.join(SOURCE, ".deps")), "venv/bin/python")
     a.python = venv if os.path.exists(venv) else sys.executable
-    worst = 0
+    bad = False
     with tempfile.TemporaryDirectory(prefix="shardscope-bench-") as folder:
         a.config = os.path.join(folder, "empty.toml")
         open(a.config, "w").close()
@@ -180,20 +204,13 @@ def main():
             for dtype in a.dtypes:
                 batch = a.batch // ranks if a.device == "cuda" and not a.gpus else a.batch
                 case = Case(a, ranks, dtype, batch, folder)
-                for _ in range(a.turns):
-                    for one in [case.run_ours] + ([] if a.alone else [case.run_peer]):
-                        try:
-                            one()
-                        except OutOfMemory:
-                            pass  # the line says so
-                text, ratio = case.line()
-                print(text, flush=True)
+                case.run()
+                print(case.line(), flush=True)
                 if a.json:
                     with open(a.json, "a") as file:
                         file.write(json.dumps(case.figures()) + "\n")
-                worst = max(worst, ratio)
-    if a.fail_above and worst > a.fail_above:
-        sys.exit(1)
+                bad |= case.ours_out_of_memory > 0 or (a.fail_above is not None and (case.ratio() or 0) > a.fail_above)
+    sys.exit(1 if bad else 0)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class Trial:
         shutil.rmtree(name, ignore_errors=True)
         write_model(name + "-model", options.width, blocks)
         open(name + ".toml", "w").close()
-        command = [os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker"), name + ".toml", "--out", name]
+        command = [options.worker, name + ".toml", "--out", name]
         for key, value in {
                 "model.path": name + "-model", "data.path": os.path.join(base, "tokens.bin"), "data.validation": 0,
                 "train.steps": steps, "train.micro_batch": 1, "train.accumulation": 1,
@@ -75,11 +75,11 @@ class Trial:
                 "parallel.share_device": "true" if options.device == "cuda" and not options.gpus else "false"}.items():
             command += ["--set", f"{key}={value}"]
         began = time.monotonic()
-        self.text = rank_processes.run(command, ranks, name)
+        self.failure = rank_processes.run(command, ranks, name)
         self.seconds = time.monotonic() - began
-        self.ok = self.text is None
-        if self.text and "memory" not in self.text:
-            sys.exit(f"{strategy}, {ranks} ranks, {blocks} blocks failed for another reason than memory:\n{self.text}")
+        self.ok = self.failure is None
+        if self.failure and not self.failure.out_of_memory:
+            sys.exit(f"{strategy}, {ranks} ranks, {blocks} blocks failed for another reason than memory:\n{self.failure.text}")
         self.peak, self.step_ms = 0, []
         for path in glob.glob(name + "/attempt-1/rank-*.sqlite"):
             rows = sqlite3.connect(path).execute("SELECT peak_allocated_bytes, end_ns - start_ns FROM step").fetchall()
@@ -92,10 +92,14 @@ class Trial:
 def largest(options, base, ranks, strategy):
     """The trial with the most blocks that trains, and the one with a block more that doesn't."""
     few, more = (Trial(options, base, ranks, strategy, blocks, 2) for blocks in (2, 6))
-    a_block = (more.peak - few.peak) / 4
-    blocks = max(1, int(2 + (options.room - FRAGMENTED - few.peak) / a_block))
+    blocks = 1  # where a small one does not train or tells nothing
+    if few.ok and more.ok and more.peak > few.peak:
+        a_block = (more.peak - few.peak) / 4
+        blocks = max(1, int(2 + (options.room - FRAGMENTED - few.peak) / a_block))
     trial = Trial(options, base, ranks, strategy, blocks, options.steps)
-    while not trial.ok and blocks > 1:
+    while not trial.ok:
+        if blocks == 1:
+            sys.exit(f"{strategy}, {ranks} ranks: not even a model of one block trains in this memory: {trial.failure.text}")
         failed, blocks = trial, blocks - 1
         trial = Trial(options, base, ranks, strategy, blocks, options.steps)
         if trial.ok:
@@ -115,6 +119,7 @@ def main():
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--gpus", action="store_true", help="each rank has a GPU of its own, and all of it")
     options = parser.parse_args()
+    options.worker = rank_processes.worker()
     options.room = card_bytes() - CONTEXT if options.gpus else options.cap_gib * 2**30
     options.width = WIDTHS["6b7" if options.gpus else "1b3"]
     if not options.gpus:
@@ -133,7 +138,7 @@ def main():
         ratio = count / reference
         bad |= ranks > 1 and (ratio < GOALS.get(ranks, 0) or ratio <= before)
         before = ratio
-        why = next((line.strip() for line in reversed(failed.text.splitlines()) if "memory" in line), "")[:160]
+        why = failed.failure.text.splitlines()[0][:160]
         print(f"{ranks:>5} {strategy:8} {blocks:>6} {count:>13,} {ratio:>6.2f} {trial.peak / 2**30:>9.2f} "
               f"{statistics.median(trial.step_ms or [0]):>9.0f}  {why}", flush=True)
     shutil.rmtree(base)

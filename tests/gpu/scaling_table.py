@@ -6,8 +6,8 @@ at equal work a GPU: beside the first card alone, and beside the slowest of the 
 
     tests/gpu/scaling_table.py FILE
 """
+import argparse
 import json
-import sys
 
 
 def kind(row):
@@ -23,8 +23,18 @@ def ratio(ours, theirs):
     return ours / theirs if ours and theirs else None
 
 
+def side(row, who, text):
+    """Its time in these words; in how many turns it was out of memory; empty where neither was measured."""
+    parts = [text.format(**row)] if row[f"{who}_ms"] else []
+    if turns := row[f"{who}_out_of_memory"]:
+        parts.append(f"out of memory in {turns} of {row['turns']} turns")
+    return ", ".join(parts)
+
+
 def main():
-    with open(sys.argv[1]) as file:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", metavar="FILE", type=argparse.FileType())
+    with parser.parse_args().file as file:
         rows = [json.loads(line) for line in file]
     alone, apart = {}, {}
     for row in rows:
@@ -41,11 +51,10 @@ def main():
         if row.get("apart"):
             continue
         many = row["ranks"] > 1
-        peer = cell(row["peer_ms"], "{:.1f} ms") or ("" if row["alone"] else "out of memory")
         print("| " + " | ".join([
             f"{row['size']} {row['dtype']}, {row['batch']} × {row['seq']}", " ".join([row["strategy"], *row["settings"]]), str(row["ranks"]),
-            f"{row['ours_ms']:.1f} ms (min {row['ours_min_ms']:.1f})" if row["ours_ms"] else "out of memory",
-            cell(row["exposed"], "{:.1%}"), peer, cell(ratio(row["ours_ms"], row["peer_ms"]), "**{:.2f}**"),
+            side(row, "ours", "{ours_ms:.1f} ms (min {ours_min_ms:.1f})"),
+            cell(row["exposed"], "{:.1%}"), side(row, "peer", "{peer_ms:.1f} ms"), cell(ratio(row["ours_ms"], row["peer_ms"]), "**{:.2f}**"),
             cell(row["ours_peak"] and row["ours_peak"] / 2**30, "{:.2f} GiB"), cell(row["peer_peak"] and row["peer_peak"] / 2**30, "{:.2f} GiB"),
             cell(ratio(row["ours_peak"], row["peer_peak"]), "**{:.3f}**"),
             cell(ratio(alone.get(kind(row)), row["ours_ms"]) if many else None, "{:.1%}"),

@@ -23,15 +23,16 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
+    worker = rank_processes.worker()
     with tempfile.TemporaryDirectory(prefix="recording-") as base:
         name = f"{options.ranks}-gpus"
         folder = os.path.join(base, name)
         open(folder + ".toml", "w").close()
-        command = [os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker"), folder + ".toml", "--out", folder]
-        for key, value in {**SETTINGS, "run.name": name, "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES"}.items():
+        command = [worker, folder + ".toml", "--out", folder]
+        for key, value in {**SETTINGS, "run.name": name, "data.path": rank_processes.SOURCE + "/LICENSES"}.items():
             command += ["--set", f"{key}={value}"]
         if failed := rank_processes.run(command, options.ranks, folder, timeout=300):
-            sys.exit(failed)
+            sys.exit(failed.text)
         with tarfile.open(options.out, "w:xz") as archive:
             archive.add(folder, name)
     print(f"{options.out}: {os.path.getsize(options.out)} bytes")

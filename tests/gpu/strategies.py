@@ -28,7 +28,7 @@ SCALE = {"fp16": {"precision.scaler.initial": 1024}}
 
 
 def run(worker, folder, ranks, settings, timeout=240):
-    """Starts the ranks as torchrun would and returns the output of the first that failed, or None."""
+    """Starts the ranks as torchrun would; None or rank_processes' Failure."""
     config = folder + ".toml"
     open(config, "w").write("")
     arguments = [worker, config, "--out", folder]
@@ -133,7 +133,7 @@ def main():
     if options.steps <= SETTLED:
         parser.error(f"--steps: more than {SETTLED}, after which no reserved memory may grow")
     cuda = options.device == "cuda"
-    worker = os.path.join(os.environ["SHARDSCOPE_BIN"], "shardscope-worker")
+    worker = rank_processes.worker()
     base = options.keep or tempfile.mkdtemp(prefix="strategies-")
     os.makedirs(base, exist_ok=True)
     bad = 0
@@ -152,14 +152,14 @@ def main():
             "parallel.share_device": "true" if cuda and not options.gpus else "false", "precision.compute": precision,
             "train.global_batch": 8, "train.micro_batch": 8 // ranks, "train.sequence_length": options.sequence,
             "train.steps": options.steps, "checkpoint.at_end": "false", "optimizer.learning_rate": 1e-3, "optimizer.warmup_steps": 0,
-            "data.path": os.environ["SHARDSCOPE_SOURCE"] + "/LICENSES", **settings, **SCALE.get(precision, {})})
+            "data.path": rank_processes.SOURCE + "/LICENSES", **settings, **SCALE.get(precision, {})})
 
     for (precision, ranks, strategy, special, _), (folder, failed) in zip(rows, ThreadPool(options.jobs).imap(train, rows)):
         title = f"{precision:9} {ranks:5} {strategy:8} {special:9}"
         losses, norms = ([], []) if failed else curve(folder)
         if failed or len(losses) != options.steps or None in losses or None in norms:
             bad += 1
-            print(f"{title} FAILED {failed or f'{len(losses)} steps recorded, losses {losses[:3]} …'}", flush=True)
+            print(f"{title} FAILED {failed.text if failed else f'{len(losses)} steps recorded, losses {losses[:3]} …'}", flush=True)
             continue
         loss_bound, norm_bound = BOUNDS[precision]
         reference = references.setdefault((precision, special.startswith("lora")), (losses, norms))
