@@ -10,10 +10,14 @@
 #   ranks       ranks2 and ranks4: strategies at 2 and 4 ranks on the one card. Correctness and memory: their speed is
 #               that of loopback sockets
 #   tests/bench/gpu_peer.sh [GROUP]...          nvme is in TMPDIR
-# Goals: ratios of at most 1.0; offload at most 0.6 of FSDP2's time without clipping, 0.7 with.
+# Goals: ratios of at most 1.0; offload at most 0.6 of FSDP2's time without clipping, 0.7 with. A row that fails does not
+# keep the others from running: exits with 1 after all of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-bench() { python3 tests/bench/peer_bench.py --device cuda --batch 8 --seq 2048 "$@"; }
+failed=0
+bench() {
+    python3 tests/bench/peer_bench.py --device cuda --batch 8 --seq 2048 "$@" || { echo "failed: $*" >&2; failed=1; }
+}
 run() { bench --size 1b3 --dtypes bf16 "$@"; }
 clipped=(--set optimizer.clip_norm=1 --peer=--clip=1)
 
@@ -74,3 +78,4 @@ done
 for group in "${@:-base recompute offload nvme fp16 ranks}"; do
     for one in $group; do "$one"; done
 done
+exit $failed
