@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/common/text.h"
 #include "ui/timeline/ticks.h"
 
 #include <gtest/gtest.h>
@@ -28,14 +29,14 @@ TEST(Ticks, AreRoundAndFarEnoughApart)
 
 TEST(Ticks, TextHasTheDigitsThatTheSpacingNeeds)
 {
-    EXPECT_EQ(tickText(0, 1000), "0");
-    EXPECT_EQ(tickText(1'250'000'000, 50'000'000), "1.25 s");
-    EXPECT_EQ(tickText(1'200'000'000, 50'000'000), "1.20 s");
-    EXPECT_EQ(tickText(3'000'000'000, 1'000'000'000), "3 s");
-    EXPECT_EQ(tickText(12'340'500, 500), "12.3405 ms");
-    EXPECT_EQ(tickText(700, 100), "700 ns");
-    EXPECT_EQ(tickText(1'700, 100), "1.7 µs");
-    EXPECT_EQ(tickText(-1'700, 100), "-1.7 µs");
+    EXPECT_EQ(timeMarkText(0, 1000), QStringLiteral("0"));
+    EXPECT_EQ(timeMarkText(1'250'000'000, 50'000'000), QStringLiteral("1.25 s"));
+    EXPECT_EQ(timeMarkText(1'200'000'000, 50'000'000), QStringLiteral("1.20 s"));
+    EXPECT_EQ(timeMarkText(3'000'000'000, 1'000'000'000), QStringLiteral("3 s"));
+    EXPECT_EQ(timeMarkText(12'340'500, 500), QStringLiteral("12.3405 ms"));
+    EXPECT_EQ(timeMarkText(700, 100), QStringLiteral("700 ns"));
+    EXPECT_EQ(timeMarkText(1'700, 100), QStringLiteral("1.7 µs"));
+    EXPECT_EQ(timeMarkText(-1'700, 100), QStringLiteral("-1.7 µs"));
 }
 
 TEST(Ticks, StepsWithRoomHaveTheirNumbers)

@@ -85,14 +85,18 @@ private Q_SLOTS:
         };
         QCOMPARE(texts(ChartUnit::Number, 5.9, 0.1), QStringLiteral("5.9 6.0 6.1"));
         QCOMPARE(texts(ChartUnit::Number, 0, 5e-5), QStringLiteral("0 0.00005 0.00010"));
-        QCOMPARE(texts(ChartUnit::Number, 9e5, 1e5), QStringLiteral("900000 1e+06 1.1e+06"));
+        QCOMPARE(texts(ChartUnit::Number, 9e5, 1e5), QStringLiteral("900000 1000000 1100000"));
+        QCOMPARE(texts(ChartUnit::Number, 8e6, 2e6), QStringLiteral("8e+06 1.0e+07 1.2e+07"));
+        QCOMPARE(texts(ChartUnit::Number, 999'999, 1), QStringLiteral("999999 1000000 1000001"));
+        QCOMPARE(texts(ChartUnit::Number, 0, 5e-7), QStringLiteral("0 5e-07 1.0e-06"));
         QCOMPARE(texts(ChartUnit::Number, -20, 10), QStringLiteral("-20 -10 0"));
         QCOMPARE(texts(ChartUnit::Seconds, 1.59, 0.01), QStringLiteral("1.59 s 1.60 s 1.61 s"));
         QCOMPARE(texts(ChartUnit::Seconds, 1.5738, 0.0002), QStringLiteral("1.5738 s 1.5740 s 1.5742 s"));
         QCOMPARE(texts(ChartUnit::Seconds, 40, 20), QStringLiteral("40 s 1:00 1:20"));
         QCOMPARE(texts(ChartUnit::Seconds, 119.8, 0.2), QStringLiteral("1:59.8 2:00.0 2:00.2"));
         QCOMPARE(texts(ChartUnit::Duration, 0, 2e6), QStringLiteral("0 2 ms 4 ms"));
-        QCOMPARE(texts(ChartUnit::Duration, 0, 120e9), QStringLiteral("0 ns 2 min 00 s 4 min 00 s"));
+        QCOMPARE(texts(ChartUnit::Duration, 0, 120e9), QStringLiteral("0 2 min 00 s 4 min 00 s"));
+        QCOMPARE(texts(ChartUnit::Bytes, 0, std::exp2(29)), QStringLiteral("0 512 MiB 1.00 GiB"));
         QCOMPARE(texts(ChartUnit::Share, 0, 0.005), QStringLiteral("0 % 0.5 % 1.0 %"));
         QCOMPARE(tickText(ChartUnit::Number, 1e-17, 0.1), QStringLiteral("0")); // a sum of steps that misses zero
     }

@@ -344,32 +344,61 @@ private Q_SLOTS:
         }
     }
 
+    /// One sample of a rank, as a device's.
+    static store::MemoryColumns memoryOf(store::Index process, int64_t reservedBytes, int64_t processUsedBytes)
+    {
+        store::MemoryColumns memory;
+        memory.process = process;
+        memory.timeNs = {1000};
+        for (auto &column : memory.categoryBytes)
+            column = {0};
+        memory.categoryBytes[0] = {reservedBytes / 2};
+        memory.roundingBytes = {0};
+        memory.allocatedBytes = {reservedBytes / 2};
+        memory.reservedBytes = {reservedBytes};
+        memory.processUsedBytes = {processUsedBytes};
+        return memory;
+    }
+
+    /// The chart of each rank's memory tells of its own process.
     void theProcessFarAboveIsToldInWords()
     {
-        test::TemporaryFolder temporary;
-        test::copyTwoGpusRecording(temporary.path() / "run");
-        Result<store::Recording> recording = store::Recording::open(temporary.path() / "run");
-        QVERIFY(recording.has_value());
+        constexpr int64_t kReserved = 1'000'000;
+        auto catalog = std::make_shared<store::Catalog>();
+        catalog->processes.resize(3);
+        for (int rank = 0; rank < 3; ++rank)
+            catalog->processes[static_cast<size_t>(rank)].rank = rank;
+        LiveDelta delta;
+        delta.catalog = catalog;
+        delta.memory = {memoryOf(0, kReserved, 5 * kReserved), memoryOf(1, kReserved, 7 * kReserved),
+                        memoryOf(2, kReserved, 2 * kReserved)};
         LiveSeries series;
-        series.add(**loadLive(*recording, {}, {}));
-        const test::PlainSql sql(temporary.path() / "run", 0);
-        const int64_t process = sql.value("SELECT max(process_used_bytes) FROM (SELECT process_used_bytes FROM memory "
-                                          "UNION ALL SELECT process_used_bytes FROM other.memory)");
-        QVERIFY(process > 4 * sql.value("SELECT max(reserved_bytes) FROM memory"));
+        series.add(delta);
         Selection selection;
         LiveCharts charts(selection);
-        charts.refresh(series, 1);
-        int told = 0;
-        for (const Chart *chart : charts.findChildren<Chart *>()) {
-            const QString names = chart->csv().section(u'\n', 0, 0);
-            if (!chart->title().startsWith(QLatin1String("Memory")))
-                continue;
-            QVERIFY2(names.contains(QLatin1String("Reserved")) && !names.contains(QLatin1String("NVML")),
-                     qPrintable(names));
-            for (const auto *label : chart->findChildren<ElidedLabel *>())
-                told += label->text().contains(bytesText(process));
+        charts.refresh(series, std::nullopt);
+        QStringList remarks, lines;
+        for (int rank = 0; rank < 3; ++rank) {
+            const auto all = charts.findChildren<Chart *>();
+            const auto chart = std::ranges::find_if(
+                all, [&](const Chart *one) { return one->title() == QStringLiteral("Memory of rank %1").arg(rank); });
+            QVERIFY(chart != all.end());
+            QString texts;
+            for (const auto *label : (*chart)->findChildren<ElidedLabel *>())
+                texts += label->text();
+            remarks << texts;
+            lines << (*chart)->csv().section(u'\n', 0, 0);
         }
-        QCOMPARE(told, 2);
+        for (const int rank : {0, 1}) {
+            const int64_t used = rank == 0 ? 5 * kReserved : 7 * kReserved;
+            QVERIFY2(remarks[rank].contains(
+                         QStringLiteral("Far above, not drawn: used by the process %1").arg(bytesText(used))),
+                     qPrintable(remarks[rank]));
+            QVERIFY2(lines[rank].contains(QLatin1String("Reserved")) && !lines[rank].contains(QLatin1String("NVML")),
+                     qPrintable(lines[rank]));
+        }
+        QVERIFY2(!remarks[2].contains(QStringLiteral("Far above")), qPrintable(remarks[2]));
+        QVERIFY2(lines[2].contains(QLatin1String("NVML")), qPrintable(lines[2]));
     }
 
     void thePauseBetweenAttemptsTakesNoRoom()
@@ -660,8 +689,8 @@ private Q_SLOTS:
         QVERIFY(data.x.size() <= LiveSeries::kMaxSamples);
         QVERIFY(std::is_sorted(data.x.begin(), data.x.end()));
         QCOMPARE(*std::max_element(data.columns[0].begin(), data.columns[0].end()), 1000000.0);
-        QVERIFY(!series.highest(LiveSeries::kProcessUsed));
-        QCOMPARE(series.highest(LiveSeries::kReserved), std::optional(2000000.0));
+        QVERIFY(!series.highest(0, LiveSeries::kProcessUsed));
+        QCOMPARE(series.highest(0, LiveSeries::kReserved), std::optional(2000000.0));
         QVERIFY(series.usedCategories()[0]);
         QVERIFY(!series.usedCategories()[1]);
     }

@@ -391,7 +391,10 @@ private Q_SLOTS:
         for (const char *name : {"step.spreadBefore", "step.spreadAfter"})
             QCOMPARE(card.findChild<QLabel *>(QLatin1String(name))->text(), QStringLiteral("± 100 ms"));
         QCOMPARE(card.findChild<QLabel *>(QStringLiteral("peak.spreadAfter"))->text(), QStringLiteral("± 0 B"));
+        const QString figure = QStringLiteral("The figure behind ± is half");
+        QVERIFY(card.findChild<QLabel *>(QStringLiteral("step.after"))->toolTip().contains(figure));
         QVERIFY(card.findChild<QLabel *>(QStringLiteral("exposed.spreadAfter"))->isHidden()); // not measured
+        QVERIFY(!card.findChild<QLabel *>(QStringLiteral("exposed.after"))->toolTip().contains(figure));
         QCOMPARE(texts.filter(QStringLiteral("not significant")).size(), 1);
         QVERIFY(tips.contains(QStringLiteral("Mann–Whitney U, two-sided: p = 1e-05")));
         effect.peakBytes.p = 1e-3; // more values apart from the median than before, and the same median

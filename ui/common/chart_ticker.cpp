@@ -81,13 +81,20 @@ static int decimalsOf(double step)
     return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9);
 }
 
+static int exponentOf(double value)
+{
+    return static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9)); // sums of steps miss powers by a hair
+}
+
+/// The ticks' distance decides on the notation, so that neighbours share it.
 static QString numberTickText(double tick, double step)
 {
     if (tick == 0)
         return QStringLiteral("0");
-    constexpr double kLong = 1e6; // beyond it, and below its inverse, powers of ten are shorter
-    const bool isShort = std::abs(tick) < kLong && step > 1 / kLong;
-    return isShort ? QString::number(tick, 'f', decimalsOf(step)) : QString::number(tick, 'g', 5);
+    constexpr double kLong = 1e6; // from such steps on, and below the inverse, powers of ten are shorter
+    if (step < kLong && step > 1 / kLong)
+        return QString::number(tick, 'f', decimalsOf(step));
+    return QString::number(tick, 'e', std::clamp(exponentOf(tick) - exponentOf(step), 0, 15));
 }
 
 QString axisText(ChartUnit unit, double value)
@@ -115,15 +122,16 @@ QString tickText(ChartUnit unit, double tick, double step)
 {
     if (std::abs(tick) < step * 1e-6)
         tick = 0; // sums of steps miss zero by a hair
+    if (tick == 0 && unit != ChartUnit::Share)
+        return QStringLiteral("0"); // of no unit, as its neighbours' differ
     switch (unit) {
     case ChartUnit::Seconds:
         if (std::abs(tick) < 60)
-            return QString::fromStdString(
-                tickText(std::llround(tick * kNsPerSecond), std::llround(step * kNsPerSecond)));
+            return timeMarkText(std::llround(tick * kNsPerSecond), std::llround(step * kNsPerSecond));
         return clockText(tick, decimalsOf(step));
     case ChartUnit::Duration:
         if (step < kNsPerSecond)
-            return QString::fromStdString(tickText(std::llround(tick), std::llround(step)));
+            return timeMarkText(std::llround(tick), std::llround(step));
         break;
     case ChartUnit::Share:
         return QStringLiteral("%1 %").arg(numberTickText(tick * 100, step * 100));

@@ -59,10 +59,10 @@ QString lossText(std::optional<double> loss)
     return std::isfinite(*loss) ? QString::number(*loss, 'f', 4) : std::isnan(*loss) ? tr("NaN") : tr("infinite");
 }
 
-std::string tickText(int64_t timeNs, int64_t spacingNs)
+QString timeMarkText(int64_t timeNs, int64_t spacingNs)
 {
     if (timeNs == 0)
-        return "0";
+        return QStringLiteral("0");
     struct Unit
     {
         int64_t ns;
@@ -79,11 +79,21 @@ std::string tickText(int64_t timeNs, int64_t spacingNs)
             --digits;
         const std::string sign = timeNs < 0 ? "-" : "";
         if (digits == 0)
-            return fmt::format("{}{} {}", sign, size / unit.ns, unit.text);
+            return QString::fromStdString(fmt::format("{}{} {}", sign, size / unit.ns, unit.text));
         const std::string fraction = fmt::format("{:0{}}", size % unit.ns, unit.digits).substr(0, size_t(digits));
-        return fmt::format("{}{}.{} {}", sign, size / unit.ns, fraction, unit.text);
+        return QString::fromStdString(fmt::format("{}{}.{} {}", sign, size / unit.ns, fraction, unit.text));
     }
-    return fmt::format("{} ns", timeNs);
+    return QStringLiteral("%1 ns").arg(timeNs);
+}
+
+QString farAboveText(std::optional<int64_t> processUsedBytes, std::optional<int64_t> deviceBytes)
+{
+    QStringList far;
+    if (processUsedBytes)
+        far << tr("used by the process %1").arg(bytesText(*processUsedBytes));
+    if (deviceBytes)
+        far << tr("the device's memory %1").arg(bytesText(*deviceBytes));
+    return far.isEmpty() ? QString() : tr("Far above, not drawn: %1").arg(far.join(QStringLiteral(", ")));
 }
 
 QString nameOf(MemoryCategory category)

@@ -6,7 +6,7 @@
 
 #include <QString>
 #include <optional>
-#include <string>
+#include <string_view>
 
 namespace shardscope::ui {
 
@@ -29,7 +29,10 @@ QString lossText(std::optional<double> loss);
 
 /// A time on a ruler with as many digits as the marks' spacing needs: "1.250 s", "12.3405 ms". The unit follows the
 /// time's own size, so that neighbours read alike; "0" at the origin.
-std::string tickText(int64_t timeNs, int64_t spacingNs);
+QString timeMarkText(int64_t timeNs, int64_t spacingNs);
+
+/// What a chart leaves out because it lies kFarAbove the rest; empty where nothing does.
+QString farAboveText(std::optional<int64_t> processUsedBytes, std::optional<int64_t> deviceBytes = {});
 
 /// Translated names for users; the contract's own words stay in files and exports.
 QString nameOf(MemoryCategory category);

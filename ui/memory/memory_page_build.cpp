@@ -287,12 +287,8 @@ std::optional<int64_t> MemoryPage::highestProcessBytes() const
 
 void MemoryPage::updateNote()
 {
-    QStringList far;
-    if (highestProcessBytes() && !isNear(highestProcessBytes()))
-        far << tr("used by the process %1").arg(bytesText(*highestProcessBytes()));
-    if (m_snapshot->limitBytes && !isNear(m_snapshot->limitBytes))
-        far << tr("the device's memory %1").arg(bytesText(*m_snapshot->limitBytes));
-    m_note->setText(far.isEmpty() ? QString() : tr("Far above, not drawn: %1").arg(far.join(QStringLiteral(", "))));
+    const auto farOnly = [this](std::optional<int64_t> bytes) { return isNear(bytes) ? std::nullopt : bytes; };
+    m_note->setText(farAboveText(farOnly(highestProcessBytes()), farOnly(m_snapshot->limitBytes)));
 }
 
 void MemoryPage::fillChart()

@@ -161,46 +161,51 @@ void LiveCharts::refreshStepTime(ChartData data)
 void LiveCharts::refreshMemory(const LiveSeries &series, std::optional<int> rank)
 {
     const auto used = series.usedCategories();
-    const auto process = series.highest(LiveSeries::kProcessUsed);
-    const bool isFar = process && *process > kFarAbove * series.highest(LiveSeries::kReserved).value_or(0);
-    const bool processUsed = process && !isFar;
     const bool reserve = series.hasReserve();
-    const bool seriesChanged = used != m_used || processUsed != m_hasProcessUsed || reserve != m_hasReserve;
+    const bool seriesChanged = used != m_used || reserve != m_hasReserve;
     m_hasReserve = reserve;
     m_used = used;
-    m_hasProcessUsed = processUsed;
     const std::vector<int> ranks = series.ranks();
-    for (auto chart = m_memory.begin(); chart != m_memory.end();) {
-        if (std::find(ranks.begin(), ranks.end(), chart->first) == ranks.end()) { // another run was opened
-            std::erase(m_charts, chart->second);
-            delete chart->second;
-            chart = m_memory.erase(chart);
+    for (auto one = m_memory.begin(); one != m_memory.end();) {
+        if (std::find(ranks.begin(), ranks.end(), one->first) == ranks.end()) { // another run was opened
+            std::erase(m_charts, one->second.chart);
+            delete one->second.chart;
+            one = m_memory.erase(one);
         } else {
-            ++chart;
+            ++one;
         }
     }
     for (const int one : ranks) {
-        Chart *&chart = m_memory[one];
-        const bool fresh = !chart;
-        if (fresh) {
-            chart = addChart(tr("Memory of rank %1").arg(one));
-            chart->setYAxis(tr("Bytes"), ChartUnit::Bytes);
-            chart->setSql(QStringLiteral("SELECT * FROM memory ORDER BY process_id, time_ns"));
-            m_layout->addWidget(chart);
-        }
-        if (fresh || seriesChanged)
-            setMemorySeries(chart);
-        chart->setVisible(!rank || *rank == one);
-        const ChartData data = series.memory(one);
-        chart->setData(data.x, memoryColumns(data));
-        chart->setRemark(isFar ? tr("far above: process %1").arg(bytesText(static_cast<int64_t>(*process)))
-                               : QString());
+        refreshMemoryOf(one, series, seriesChanged);
+        m_memory[one].chart->setVisible(!rank || *rank == one);
     }
     if (seriesChanged)
         brush();
 }
 
-void LiveCharts::setMemorySeries(Chart *chart)
+void LiveCharts::refreshMemoryOf(int rank, const LiveSeries &series, bool seriesChanged)
+{
+    MemoryChart &memory = m_memory[rank];
+    const bool fresh = !memory.chart;
+    if (fresh) {
+        memory.chart = addChart(tr("Memory of rank %1").arg(rank));
+        memory.chart->setYAxis(tr("Bytes"), ChartUnit::Bytes);
+        memory.chart->setSql(QStringLiteral("SELECT * FROM memory ORDER BY process_id, time_ns"));
+        m_layout->addWidget(memory.chart);
+    }
+    const auto process = series.highest(rank, LiveSeries::kProcessUsed);
+    const bool isFar = process && *process > kFarAbove * series.highest(rank, LiveSeries::kReserved).value_or(0);
+    const bool hasProcessUsed = process && !isFar;
+    if (fresh || seriesChanged || hasProcessUsed != memory.hasProcessUsed) {
+        memory.hasProcessUsed = hasProcessUsed;
+        setMemorySeries(memory);
+    }
+    const ChartData data = series.memory(rank);
+    memory.chart->setData(data.x, memoryColumns(data, hasProcessUsed));
+    memory.chart->setRemark(isFar ? farAboveText(static_cast<int64_t>(*process)) : QString());
+}
+
+void LiveCharts::setMemorySeries(const MemoryChart &memory)
 {
     std::vector<ChartSeries> series;
     for (size_t c = 0; c < kMemoryCategories; ++c) {
@@ -221,15 +226,15 @@ void LiveCharts::setMemorySeries(Chart *chart)
                           .color = [](const Colors &colors) { return colors.text; },
                           .dashed = true,
                           .step = true});
-    if (m_hasProcessUsed)
+    if (memory.hasProcessUsed)
         series.push_back({.name = tr("Process (NVML)"),
                           .color = [](const Colors &colors) { return colors.bad; },
                           .dashed = true,
                           .step = true});
-    chart->setSeries(std::move(series));
+    memory.chart->setSeries(std::move(series));
 }
 
-std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data) const
+std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data, bool hasProcessUsed) const
 {
     std::vector<std::vector<double>> columns;
     for (size_t c = 0; c <= kMemoryCategories; ++c) {
@@ -238,7 +243,7 @@ std::vector<std::vector<double>> LiveCharts::memoryColumns(const ChartData &data
     }
     if (m_hasReserve)
         columns.push_back(data.columns[LiveSeries::kReserved]);
-    if (m_hasProcessUsed)
+    if (hasProcessUsed)
         columns.push_back(data.columns[LiveSeries::kProcessUsed]);
     return columns;
 }

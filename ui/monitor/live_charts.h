@@ -34,13 +34,20 @@ Q_SIGNALS:
     void viewChanged();
 
 private:
+    struct MemoryChart
+    {
+        Chart *chart = nullptr;
+        bool hasProcessUsed = false; ///< as a line: measured, and not far above the rest
+    };
+
     Chart *addChart(const QString &title);
     void follow(Chart *leader, double lower, double upper, bool fit);
     void brush();
     void refreshStepTime(ChartData data);
     void refreshMemory(const LiveSeries &series, std::optional<int> rank);
-    void setMemorySeries(Chart *chart);
-    std::vector<std::vector<double>> memoryColumns(const ChartData &data) const;
+    void refreshMemoryOf(int rank, const LiveSeries &series, bool seriesChanged);
+    void setMemorySeries(const MemoryChart &memory);
+    std::vector<std::vector<double>> memoryColumns(const ChartData &data, bool hasProcessUsed) const;
 
     Selection &m_selection;
     FlowLayout *m_layout;
@@ -50,9 +57,8 @@ private:
     Chart *m_loss;
     Chart *m_norm;
     Chart *m_stepTime;
-    std::map<int, Chart *> m_memory; ///< by rank
+    std::map<int, MemoryChart> m_memory; ///< by rank
     std::array<bool, kMemoryCategories + 1> m_used{};
-    bool m_hasProcessUsed = false;
     bool m_hasReserve = false;
     std::array<bool, kStepParts> m_usedParts{};
 };

@@ -425,14 +425,15 @@ std::optional<double> LiveSeries::exposedShare(StepKey key) const
     return wallNs > 0 ? std::optional(static_cast<double>(exposedNs) / static_cast<double>(wallNs)) : std::nullopt;
 }
 
-std::optional<double> LiveSeries::highest(size_t column) const
+std::optional<double> LiveSeries::highest(int rank, size_t column) const
 {
+    const auto samples = m_samples.find(rank);
+    if (samples == m_samples.end())
+        return std::nullopt;
     std::optional<double> most;
-    for (const auto &[rank, samples] : m_samples) {
-        for (const double bytes : samples.columns[column]) {
-            if (!std::isnan(bytes))
-                most = std::max(most.value_or(bytes), bytes);
-        }
+    for (const double bytes : samples->second.columns[column]) {
+        if (!std::isnan(bytes))
+            most = std::max(most.value_or(bytes), bytes);
     }
     return most;
 }

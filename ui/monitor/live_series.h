@@ -106,8 +106,8 @@ public:
     static constexpr size_t kMemoryColumns = kMemoryCategories + 3;
     /// Categories (and rounding, after them) that are not zero throughout, over all ranks.
     std::array<bool, kMemoryCategories + 1> usedCategories() const;
-    /// The most of one of memory()'s columns over all ranks; empty: not measured.
-    std::optional<double> highest(size_t column) const;
+    /// The most of one of memory()'s columns; empty: not measured.
+    std::optional<double> highest(int rank, size_t column) const;
     /// The allocator keeps more than is allocated: not on a CPU, where it has no pool.
     bool hasReserve() const;
 

@@ -3,7 +3,6 @@
 
 #include "ui/common/icons.h"
 #include "ui/common/text.h"
-#include "ui/timeline/ticks.h"
 
 #include <QApplication>
 #include <QClipboard>
@@ -27,7 +26,7 @@ QString rangeText(TimeRange range)
     while (power * 10 <= digitsNs)
         power *= 10;
     return RangePanel::tr("%1 long, from %2")
-        .arg(durationText(range.durationNs()), QString::fromStdString(tickText(range.startNs / power * power, power)));
+        .arg(durationText(range.durationNs()), timeMarkText(range.startNs / power * power, power));
 }
 
 QString csvOf(const QAbstractItemModel &model)

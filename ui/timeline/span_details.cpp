@@ -3,7 +3,6 @@
 
 #include "ui/common/text.h"
 #include "ui/timeline/collective_links.h"
-#include "ui/timeline/ticks.h"
 
 #include <QCoreApplication>
 #include <fmt/format.h>
@@ -112,7 +111,7 @@ SpanDetails detailsOf(const Snapshot &snapshot, const SpanRef &ref)
         facts.append({tr("Phase"), nameOf(*record.phase)});
     if (record.step != kNone)
         facts.append({tr("Step"), QString::number(record.step)});
-    facts.append({tr("Start"), QString::fromStdString(tickText(record.startNs, 1))});
+    facts.append({tr("Start"), timeMarkText(record.startNs, 1)});
     facts.append({tr("Duration"), record.open ? tr("%1 so far").arg(durationText(record.durationNs))
                                               : durationText(record.durationNs)});
     if (record.bytes > 0)

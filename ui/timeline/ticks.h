@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "ui/common/text.h"
 #include "ui/common/time_range.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace shardscope::ui::timeline {

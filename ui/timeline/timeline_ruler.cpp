@@ -125,7 +125,7 @@ void TimelineRuler::paintTimes(QPainter &painter) const
         const double x = std::floor(xOf(timeNs)) + 0.5;
         painter.setPen(colors.border);
         painter.drawLine(QPointF(x, kStepsPx + 2), QPointF(x, height()));
-        const QString text = QString::fromStdString(tickText(timeNs, ticks.spacingNs));
+        const QString text = timeMarkText(timeNs, ticks.spacingNs);
         if (x + 4 + metrics.horizontalAdvance(text) > width())
             continue; // half a number would be another one
         painter.setPen(colors.muted);
@@ -148,8 +148,8 @@ void TimelineRuler::paintMarks(QPainter &painter) const
     };
     for (size_t i = 0; i < m_state.marks().size(); ++i) {
         const int64_t mark = m_state.marks()[i];
-        const QString text = i == 0 ? QString::fromStdString(tickText(mark, 1000))
-                                    : tr("+%1").arg(durationText(mark - m_state.marks()[i - 1]));
+        const QString text =
+            i == 0 ? timeMarkText(mark, 1000) : tr("+%1").arg(durationText(mark - m_state.marks()[i - 1]));
         flag(mark, text, colors.good);
     }
     if (m_state.cursorNs()) {
@@ -158,7 +158,7 @@ void TimelineRuler::paintMarks(QPainter &painter) const
         while (power * 10 <= digitNs)
             power *= 10;
         const int64_t shown = *m_state.cursorNs() / power * power;
-        flag(*m_state.cursorNs(), QString::fromStdString(tickText(shown, power)), colors.muted);
+        flag(*m_state.cursorNs(), timeMarkText(shown, power), colors.muted);
     }
 }
 

@@ -136,8 +136,9 @@ void EffectCard::showRow(Row &row, const Effect &effect, bool isTime)
         tip += tr("\nMann–Whitney U, two-sided: p = %1. Below %2 the difference counts.")
                    .arg(*effect.p, 0, 'g', 2)
                    .arg(analysis::kSignificance);
-    tip += tr("\nAfter ±: half of what lies between the quartiles. The first %1 steps after a change are left out.")
-               .arg(analysis::kSettlingSteps);
+    if (measured)
+        tip += tr("\nThe figure behind ± is half of what lies between the quartiles.");
+    tip += tr("\nThe first %1 steps after a change are left out.").arg(analysis::kSettlingSteps);
     for (QLabel *label : {row.name, row.before, row.after, row.spreadBefore, row.spreadAfter, row.verdict})
         label->setToolTip(tip);
     row.after->setAccessibleDescription(tip);
