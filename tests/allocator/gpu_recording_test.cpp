@@ -2,7 +2,7 @@
 // A small workload of LibTorch on a real GPU: CUPTI's kernels in the database, joined to their units, and the memory
 // equation against the allocator's own statistics.
 #include "profiler/allocator/cuda_memory.h"
-#include "tests/collect/database.h"
+#include "tests/support/plain_sql.h"
 #include "tests/support/temporary_folder.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -17,7 +17,6 @@
 namespace shardscope::allocator {
 namespace {
 
-using collect::Database;
 using collect::Recorder;
 
 /// Whether there is a device, without making a context: that is the recorder's turn.
@@ -104,47 +103,47 @@ TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
     c10::cuda::device_synchronize();
     ASSERT_TRUE(recorder.close(0));
 
-    Database database(folder.path() / "rank-0.sqlite");
+    test::PlainSql database(folder.path() / "rank-0.sqlite");
     const std::string ofStreams = " FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'stream' ";
-    EXPECT_GE(database.number("SELECT count(*)" + ofStreams + "AND category = 'compute'"), kSteps * 4);
-    EXPECT_GE(database.number("SELECT count(*)" + ofStreams + "AND category = 'copy'"), kSteps);
+    EXPECT_GE(database.value("SELECT count(*)" + ofStreams + "AND category = 'compute'"), kSteps * 4);
+    EXPECT_GE(database.value("SELECT count(*)" + ofStreams + "AND category = 'copy'"), kSteps);
     // Two products and their like in each step, in both units.
     for (const char *unit : {"1", "2"}) {
-        EXPECT_EQ(database.number("SELECT count(DISTINCT step_id)" + ofStreams + "AND unit_id = " + unit), kSteps)
+        EXPECT_EQ(database.value("SELECT count(DISTINCT step_id)" + ofStreams + "AND unit_id = " + unit), kSteps)
             << "unit " << unit;
     }
-    EXPECT_EQ(database.number("SELECT count(*)" + ofStreams + "AND unit_id = 2 AND phase <> 'backward'"), 0);
-    EXPECT_GE(database.number("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'phase'"),
+    EXPECT_EQ(database.value("SELECT count(*)" + ofStreams + "AND unit_id = 2 AND phase <> 'backward'"), 0);
+    EXPECT_GE(database.value("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'phase'"),
               2 * kSteps);
     // Times of the device stand within those of the run.
-    EXPECT_EQ(database.number("SELECT count(*)" + ofStreams +
-                              "AND (duration_ns < 0 OR start_ns < (SELECT started_ns "
-                              "FROM process) OR start_ns + duration_ns > (SELECT ended_ns FROM process))"),
+    EXPECT_EQ(database.value("SELECT count(*)" + ofStreams +
+                             "AND (duration_ns < 0 OR start_ns < (SELECT started_ns "
+                             "FROM process) OR start_ns + duration_ns > (SELECT ended_ns FROM process))"),
               0);
-    EXPECT_EQ(database.number("SELECT count(*) FROM step WHERE compute_ns > 0 AND "
-                              "compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns = end_ns - start_ns"),
+    EXPECT_EQ(database.value("SELECT count(*) FROM step WHERE compute_ns > 0 AND "
+                             "compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns = end_ns - start_ns"),
               kSteps);
-    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 0);
+    EXPECT_EQ(database.value("SELECT sum(dropped_records) FROM flush"), 0);
 
     const std::string sum =
         "parameters_bytes + gathered_bytes + gradients_bytes + optimizer_bytes + activations_bytes + "
         "communication_bytes + temporary_bytes + input_bytes + other_bytes";
-    EXPECT_GE(database.number("SELECT count(*) FROM memory"), kSteps * 4);
-    EXPECT_EQ(database.number("SELECT count(*) FROM memory WHERE " + sum + " + rounding_bytes <> allocated_bytes"), 0);
-    EXPECT_EQ(database.number("SELECT count(*) FROM memory WHERE allocated_bytes + pending_free_bytes <> active_bytes"),
+    EXPECT_GE(database.value("SELECT count(*) FROM memory"), kSteps * 4);
+    EXPECT_EQ(database.value("SELECT count(*) FROM memory WHERE " + sum + " + rounding_bytes <> allocated_bytes"), 0);
+    EXPECT_EQ(database.value("SELECT count(*) FROM memory WHERE allocated_bytes + pending_free_bytes <> active_bytes"),
               0);
-    EXPECT_GT(database.number("SELECT max(pending_free_bytes) FROM memory"), 0) << "the cross-stream free is not seen";
-    EXPECT_GT(database.number("SELECT max(rounding_bytes) FROM memory"), 0);
-    const auto kept = database.rows("SELECT peak_allocated_bytes FROM step ORDER BY number");
+    EXPECT_GT(database.value("SELECT max(pending_free_bytes) FROM memory"), 0) << "the cross-stream free is not seen";
+    EXPECT_GT(database.value("SELECT max(rounding_bytes) FROM memory"), 0);
+    const auto kept = database.lines("SELECT peak_allocated_bytes FROM step ORDER BY number");
     ASSERT_EQ(kept.size(), peaks.size());
     for (size_t i = 0; i < peaks.size(); ++i)
         EXPECT_EQ(kept[i], std::to_string(peaks[i])) << "the allocator's own peak of step " << i + 1;
     EXPECT_EQ(
-        database.number("SELECT count(*) FROM (SELECT memory.memory_id FROM memory JOIN memory_peak USING (memory_id) "
-                        "GROUP BY memory.memory_id HAVING sum(bytes) + rounding_bytes <> allocated_bytes)"),
+        database.value("SELECT count(*) FROM (SELECT memory.memory_id FROM memory JOIN memory_peak USING (memory_id) "
+                       "GROUP BY memory.memory_id HAVING sum(bytes) + rounding_bytes <> allocated_bytes)"),
         0);
     // A broken sum or a missing CUPTI would be a warning.
-    for (const std::string &text : database.rows("SELECT text FROM event WHERE kind = 'warning'"))
+    for (const std::string &text : database.lines("SELECT text FROM event WHERE kind = 'warning'"))
         ADD_FAILURE() << text;
 }
 
@@ -161,13 +160,12 @@ TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
     step(**opened, 1, weight);
     c10::cuda::device_synchronize();
     ASSERT_TRUE((*opened)->close(0));
-    Database database(folder.path() / "rank-0.sqlite");
-    EXPECT_GE(database.number("SELECT count(*) FROM kernel WHERE registers > 0 AND grid <> '' AND block <> ''"), 4);
-    EXPECT_GE(database.number("SELECT count(*) FROM span JOIN name USING (name_id) WHERE text = 'cudaLaunchKernel'"),
-              1);
+    test::PlainSql database(folder.path() / "rank-0.sqlite");
+    EXPECT_GE(database.value("SELECT count(*) FROM kernel WHERE registers > 0 AND grid <> '' AND block <> ''"), 4);
+    EXPECT_GE(database.value("SELECT count(*) FROM span JOIN name USING (name_id) WHERE text = 'cudaLaunchKernel'"), 1);
     // Its calls lie in the lane of the thread that made them, which is this one.
-    EXPECT_EQ(database.rows("SELECT DISTINCT lane.name || ' ' || native_id FROM span JOIN name USING (name_id) "
-                            "JOIN lane USING (lane_id) WHERE text = 'cudaLaunchKernel'"),
+    EXPECT_EQ(database.lines("SELECT DISTINCT lane.name || ' ' || native_id FROM span JOIN name USING (name_id) "
+                             "JOIN lane USING (lane_id) WHERE text = 'cudaLaunchKernel'"),
               std::vector{"train thread " + std::to_string(::getpid())});
 }
 

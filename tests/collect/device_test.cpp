@@ -6,7 +6,7 @@
 #include "profiler/collect/device_join.h"
 #include "profiler/collect/lanes.h"
 #include "profiler/collect/recorder.h"
-#include "tests/collect/database.h"
+#include "tests/support/plain_sql.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -153,10 +153,10 @@ protected:
         m_recorder->onUnits(std::vector<observe::UnitInfo>{{.name = "embedding"}, {.name = "block.0"}});
         m_recorder->onCommunicator({.uid = "abc", .backend = "nccl", .members = {0, 1}});
     }
-    Database close()
+    test::PlainSql close()
     {
         EXPECT_TRUE(m_recorder->close(0));
-        return Database(m_folder.path() / "rank-0.sqlite");
+        return test::PlainSql(m_folder.path() / "rank-0.sqlite");
     }
 
     TemporaryFolder m_folder;
@@ -189,22 +189,22 @@ TEST_F(DeviceTest, KernelsGetTheStepUnitPhaseAndCollectiveOfTheirCall)
     const uint32_t outside = m_state->launch();
     m_state->kernel(outside, "stray", t + 6000, t + 6500);
     m_recorder->stepEnded({});
-    Database database = close();
+    test::PlainSql database = close();
 
-    EXPECT_THAT(database.rows(
+    EXPECT_THAT(database.lines(
                     "SELECT name.text, category, phase, step_id, unit_id, collective_id, lane.name FROM span "
                     "JOIN lane USING (lane_id) JOIN name USING (name_id) WHERE lane.kind = 'stream' ORDER BY start_ns"),
                 ElementsAre("cast|compute|forward|1|2|1|compute", "gemm|compute|forward|1|2|-|compute",
                             "ncclDevKernel_AllGather|communication|backward|1|1|1|communication",
                             "stray|compute|-|-|-|-|compute"));
     // The cast in front of the collective is none of it.
-    EXPECT_EQ(database.number("SELECT started_ns FROM collective"), t + 2000);
-    EXPECT_EQ(database.number("SELECT ended_ns FROM collective"), t + 5000);
-    EXPECT_EQ(database.number("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'thread' "
-                              "AND category = 'host'"),
+    EXPECT_EQ(database.value("SELECT started_ns FROM collective"), t + 2000);
+    EXPECT_EQ(database.value("SELECT ended_ns FROM collective"), t + 5000);
+    EXPECT_EQ(database.value("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'thread' "
+                             "AND category = 'host'"),
               1)
         << "a host span on CUDA computes nothing";
-    EXPECT_EQ(database.number("SELECT peak_flops FROM device"), 989'400'000'000'000);
+    EXPECT_EQ(database.value("SELECT CAST(peak_flops AS INTEGER) FROM device"), 989'400'000'000'000);
     const auto flight = observe::readFlight(m_folder.path() / "rank-0.flight");
     EXPECT_EQ(flight->records.at(0).startedNs, t + 2000);
     EXPECT_EQ(flight->records.at(0).endedNs, t + 5000);
@@ -230,14 +230,14 @@ TEST_F(DeviceTest, AStepLastsUntilItsDeviceIsDone)
     const int64_t t = realtimeNs();
     step(1, t + kLong, t + 2 * kLong);
     step(2, t + 2 * kLong, t + 3 * kLong);
-    Database database = close();
-    EXPECT_EQ(database.number("SELECT end_ns FROM step WHERE number = 1"), t + 2 * kLong);
-    EXPECT_EQ(database.number("SELECT start_ns FROM step WHERE number = 2"), t + 2 * kLong);
-    EXPECT_EQ(database.number("SELECT end_ns FROM step WHERE number = 2"), t + 3 * kLong);
-    EXPECT_THAT(database.rows("SELECT compute_ns FROM step ORDER BY number"), ElementsAre("1000000000", "1000000000"));
+    test::PlainSql database = close();
+    EXPECT_EQ(database.value("SELECT end_ns FROM step WHERE number = 1"), t + 2 * kLong);
+    EXPECT_EQ(database.value("SELECT start_ns FROM step WHERE number = 2"), t + 2 * kLong);
+    EXPECT_EQ(database.value("SELECT end_ns FROM step WHERE number = 2"), t + 3 * kLong);
+    EXPECT_THAT(database.lines("SELECT compute_ns FROM step ORDER BY number"), ElementsAre("1000000000", "1000000000"));
     // The phase lane shows when the device was there, not when the host called.
-    EXPECT_THAT(database.rows("SELECT name.text, step_id, unit_id, duration_ns FROM span JOIN lane USING (lane_id) "
-                              "JOIN name USING (name_id) WHERE lane.kind = 'phase' ORDER BY start_ns"),
+    EXPECT_THAT(database.lines("SELECT name.text, step_id, unit_id, duration_ns FROM span JOIN lane USING (lane_id) "
+                               "JOIN name USING (name_id) WHERE lane.kind = 'phase' ORDER BY start_ns"),
                 ElementsAre("forward|1|2|1000000000", "forward|2|2|1000000000"));
 }
 
@@ -290,12 +290,12 @@ TEST_F(DeviceTest, AtFullKeepsKernelsAndCalls)
         m_state->kernel(m_state->launch(), "gemm", t, t + 10);
     }
     m_recorder->stepEnded({});
-    Database database = close();
-    EXPECT_THAT(database.rows("SELECT grid, block, registers, shared_bytes, graph_id FROM kernel JOIN span USING "
-                              "(lane_id, start_ns, span_id)"),
+    test::PlainSql database = close();
+    EXPECT_THAT(database.lines("SELECT grid, block, registers, shared_bytes, graph_id FROM kernel JOIN span USING "
+                               "(lane_id, start_ns, span_id)"),
                 ElementsAre("4,2,1|128,1,1|40|0|-"));
-    EXPECT_THAT(database.rows("SELECT category, duration_ns, correlation, unit_id FROM span JOIN name USING (name_id) "
-                              "WHERE text = 'cudaLaunchKernel'"),
+    EXPECT_THAT(database.lines("SELECT category, duration_ns, correlation, unit_id FROM span JOIN name USING (name_id) "
+                               "WHERE text = 'cudaLaunchKernel'"),
                 ElementsAre("host|500|1|2"));
 }
 
@@ -314,11 +314,12 @@ TEST_F(DeviceTest, ALevelSetWhileItRunsIsTheDevicesToo)
     m_recorder->configurationChanged({.firstStep = 3, .level = RecordLevel::Off});
     m_recorder->stepBegan(3);
     m_recorder->stepEnded({});
-    Database database = close();
+    test::PlainSql database = close();
     EXPECT_THAT(m_state->levels, ElementsAre(RecordLevel::Full, RecordLevel::Off));
-    EXPECT_THAT(database.rows("SELECT step.number, step.level, count(span_id) FROM step LEFT JOIN span USING (step_id) "
-                              "GROUP BY 1 ORDER BY 1"),
-                ElementsAre(testing::StartsWith("1|light|"), testing::StartsWith("2|full|"), "3|off|0"));
+    EXPECT_THAT(
+        database.lines("SELECT step.number, step.level, count(span_id) FROM step LEFT JOIN span USING (step_id) "
+                       "GROUP BY 1 ORDER BY 1"),
+        ElementsAre(testing::StartsWith("1|light|"), testing::StartsWith("2|full|"), "3|off|0"));
 }
 
 TEST_F(DeviceTest, CountsAndReportsWhatTheDeviceLost)
@@ -329,12 +330,12 @@ TEST_F(DeviceTest, CountsAndReportsWhatTheDeviceLost)
         m_state->batch.dropped = 17;
         m_state->batch.warnings = {"something odd"};
     }
-    Database database = close();
-    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 17);
+    test::PlainSql database = close();
+    EXPECT_EQ(database.value("SELECT sum(dropped_records) FROM flush"), 17);
     EXPECT_EQ(m_recorder->losses().device, 17);
-    EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'recording'"),
+    EXPECT_THAT(database.lines("SELECT text FROM event WHERE kind = 'recording'"),
                 ElementsAre(HasSubstr("CUPTI dropped 17 records")));
-    EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'warning'"), testing::Contains("something odd"));
+    EXPECT_THAT(database.lines("SELECT text FROM event WHERE kind = 'warning'"), testing::Contains("something odd"));
 }
 
 TEST_F(DeviceTest, OutOfMemoryCostsRecordsAndNotTheRun)
@@ -357,9 +358,9 @@ TEST_F(DeviceTest, OutOfMemoryCostsRecordsAndNotTheRun)
         const std::lock_guard lock(m_state->mutex);
         m_state->outOfMemory = true; // at the end too
     }
-    Database database = close();
-    EXPECT_EQ(database.number("SELECT count(*) FROM step WHERE end_ns IS NOT NULL"), 1);
-    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 2);
+    test::PlainSql database = close();
+    EXPECT_EQ(database.value("SELECT count(*) FROM step WHERE end_ns IS NOT NULL"), 1);
+    EXPECT_EQ(database.value("SELECT sum(dropped_records) FROM flush"), 2);
 }
 
 TEST(DeviceJoin, JoinsWhatComesApartAndInAnyOrder)

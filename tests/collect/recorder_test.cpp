@@ -2,7 +2,7 @@
 #include "core/base/clock.h"
 #include "core/observe/flight.h"
 #include "profiler/collect/recorder.h"
-#include "tests/collect/database.h"
+#include "tests/support/plain_sql.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,7 @@ protected:
         options.memory = {m_memory};
         return options;
     }
-    Database read() { return Database(m_folder.path() / "rank-0.sqlite"); }
+    test::PlainSql read() { return test::PlainSql(m_folder.path() / "rank-0.sqlite"); }
     static void rest(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
     TemporaryFolder m_folder;
@@ -130,23 +130,23 @@ TEST_F(RecorderTest, DescribesTheProcess)
     (*recorder)->event(EventKind::Checkpoint, "written", R"({"path":"x"})", {});
     ASSERT_TRUE((*recorder)->close(3));
 
-    Database database = read();
+    test::PlainSql database = read();
     EXPECT_THAT(
-        database.rows("SELECT attempt, rank, world_size, command, exit_code, ended_ns > started_ns FROM process"),
+        database.lines("SELECT attempt, rank, world_size, command, exit_code, ended_ns > started_ns FROM process"),
         ElementsAre("2|0|2|shardscope-worker config.json|3|1"));
-    EXPECT_THAT(database.rows("SELECT value FROM meta WHERE key IN ('origin_ns', 'torch') ORDER BY key"),
+    EXPECT_THAT(database.lines("SELECT value FROM meta WHERE key IN ('origin_ns', 'torch') ORDER BY key"),
                 ElementsAre("12345", "2.11.0"));
-    EXPECT_THAT(database.rows("SELECT name, kind, parent_unit_id, parameters, shard_bytes FROM unit ORDER BY unit_id"),
+    EXPECT_THAT(database.lines("SELECT name, kind, parent_unit_id, parameters, shard_bytes FROM unit ORDER BY unit_id"),
                 ElementsAre("embedding|embedding|-|10|0", "block.0|block|-|20|40"));
-    EXPECT_THAT(database.rows("SELECT uid, backend, size, rank_in, members_json FROM communicator"),
+    EXPECT_THAT(database.lines("SELECT uid, backend, size, rank_in, members_json FROM communicator"),
                 ElementsAre("abc|gloo|2|1|[0,1]"));
-    EXPECT_THAT(database.rows("SELECT first_step, origin, full_json FROM config"),
+    EXPECT_THAT(database.lines("SELECT first_step, origin, full_json FROM config"),
                 ElementsAre(R"(7|start|{"train":{}})"));
-    EXPECT_THAT(database.rows("SELECT kind, text, detail_json FROM event"),
+    EXPECT_THAT(database.lines("SELECT kind, text, detail_json FROM event"),
                 ElementsAre(R"(checkpoint|written|{"path":"x"})"));
-    EXPECT_THAT(database.rows("SELECT kind, peak_flops, memory_bytes > 0 FROM device"), ElementsAre("cpu|-|1"));
-    EXPECT_EQ(database.number("SELECT count(*) FROM clock"), 1);
-    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 0);
+    EXPECT_THAT(database.lines("SELECT kind, peak_flops, memory_bytes > 0 FROM device"), ElementsAre("cpu|-|1"));
+    EXPECT_EQ(database.value("SELECT count(*) FROM clock"), 1);
+    EXPECT_EQ(database.value("SELECT sum(dropped_records) FROM flush"), 0);
 }
 
 TEST_F(RecorderTest, WritesAStepWithItsSpansCollectivesAndSums)
@@ -189,38 +189,38 @@ TEST_F(RecorderTest, WritesAStepWithItsSpansCollectivesAndSums)
     recorder.stepEnded({.loss = 2.25, .gradientNorm = 0.5, .learningRate = 1e-3, .tokens = 64});
     ASSERT_TRUE(recorder.close(0));
 
-    Database database = read();
+    test::PlainSql database = read();
     EXPECT_THAT(
-        database.rows("SELECT name.text, span.category, phase, lane.kind, bytes FROM span JOIN lane USING (lane_id) "
-                      "JOIN name USING (name_id) ORDER BY lane.kind, name.text"),
+        database.lines("SELECT name.text, span.category, phase, lane.kind, bytes FROM span JOIN lane USING (lane_id) "
+                       "JOIN name USING (name_id) ORDER BY lane.kind, name.text"),
         ElementsAre("forward|compute|forward|phase|-", "wait|idle|backward|phase|-",
                     "reduce_scatter|communication|backward|stream|80", "attention|compute|forward|thread|9",
                     "forward|compute|forward|thread|-", "wait|idle|backward|thread|-"));
-    EXPECT_EQ(database.number("SELECT count(*) FROM span WHERE step_id = 1 AND unit_id = 2"), 6);
-    EXPECT_THAT(database.rows("SELECT sequence, operation, unit_id, step_id, phase, dtype, input_bytes, output_bytes, "
-                              "enqueued_ns <= started_ns, ended_ns - started_ns >= 20000000 FROM collective"),
+    EXPECT_EQ(database.value("SELECT count(*) FROM span WHERE step_id = 1 AND unit_id = 2"), 6);
+    EXPECT_THAT(database.lines("SELECT sequence, operation, unit_id, step_id, phase, dtype, input_bytes, output_bytes, "
+                               "enqueued_ns <= started_ns, ended_ns - started_ns >= 20000000 FROM collective"),
                 ElementsAre("5|reduce_scatter|2|1|backward|fp32|80|40|1|1"));
-    EXPECT_THAT(database.rows("SELECT number, loss, gradient_norm, tokens, state, level FROM step"),
+    EXPECT_THAT(database.lines("SELECT number, loss, gradient_norm, tokens, state, level FROM step"),
                 ElementsAre("7|2.25|0.5|64|ok|light"));
     // The wait for the late peer, the transfer that nothing hides, and the rest of it: what spans and collective say,
     // however long a busy machine took.
     const std::string spans = "(SELECT text, span.start_ns, duration_ns FROM span JOIN lane USING (lane_id) "
                               "JOIN name USING (name_id) WHERE lane.kind = 'thread')";
-    EXPECT_THAT(database.rows("SELECT compute_ns BETWEEN 20000000 AND forward.duration_ns - wait.duration_ns, "
-                              "exposed_reduce_scatter_ns BETWEEN ended_ns - max(started_ns, wait.start_ns) "
-                              "AND ended_ns - started_ns, "
-                              "idle_peer_ns BETWEEN max(started_ns - wait.start_ns, 0) "
-                              "AND wait.duration_ns - (ended_ns - max(started_ns, wait.start_ns)), "
-                              "compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns = "
-                              "end_ns - step.start_ns FROM step, collective, " +
-                              spans + " AS forward, " + spans +
-                              " AS wait WHERE forward.text = 'forward' AND wait.text = 'wait'"),
+    EXPECT_THAT(database.lines("SELECT compute_ns BETWEEN 20000000 AND forward.duration_ns - wait.duration_ns, "
+                               "exposed_reduce_scatter_ns BETWEEN ended_ns - max(started_ns, wait.start_ns) "
+                               "AND ended_ns - started_ns, "
+                               "idle_peer_ns BETWEEN max(started_ns - wait.start_ns, 0) "
+                               "AND wait.duration_ns - (ended_ns - max(started_ns, wait.start_ns)), "
+                               "compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns = "
+                               "end_ns - step.start_ns FROM step, collective, " +
+                               spans + " AS forward, " + spans +
+                               " AS wait WHERE forward.text = 'forward' AND wait.text = 'wait'"),
                 ElementsAre("1|1|1|1"))
         << testing::PrintToString(
-               database.rows("SELECT compute_ns, exposed_reduce_scatter_ns, idle_peer_ns, idle_ns FROM step"));
+               database.lines("SELECT compute_ns, exposed_reduce_scatter_ns, idle_peer_ns, idle_ns FROM step"));
     const StepFigures figures = recorder.figuresOf(7);
-    EXPECT_EQ(figures.exposedCommunicationNs, database.number("SELECT exposed_communication_ns FROM step"));
-    EXPECT_EQ(figures.wallNs, database.number("SELECT end_ns - start_ns FROM step"));
+    EXPECT_EQ(figures.exposedCommunicationNs, database.value("SELECT exposed_communication_ns FROM step"));
+    EXPECT_EQ(figures.wallNs, database.value("SELECT end_ns - start_ns FROM step"));
 
     const auto flight = observe::readFlight(m_folder.path() / "rank-0.flight");
     ASSERT_TRUE(flight);
@@ -251,22 +251,22 @@ TEST_F(RecorderTest, KeepsMemoryByCategoryAndTheStepsPeakByUnit)
     EXPECT_EQ(recorder.figuresOf(1).peakAllocatedBytes, 150);
     ASSERT_TRUE(recorder.close(0));
 
-    Database database = read();
+    test::PlainSql database = read();
     EXPECT_THAT(
-        database.rows(
+        database.lines(
             "SELECT gathered_bytes, activations_bytes, other_bytes, allocated_bytes, place, device_id FROM memory "
             "WHERE NOT is_step_peak ORDER BY memory_id"),
         ElementsAre("0|0|0|0|host|-", "100|50|0|150|host|-", "100|0|20|120|host|-"));
     EXPECT_THAT(
-        database.rows(
+        database.lines(
             "SELECT gathered_bytes, activations_bytes, allocated_bytes, step_id FROM memory WHERE is_step_peak"),
         ElementsAre("100|50|150|1"));
     EXPECT_THAT(
-        database.rows(
+        database.lines(
             "SELECT unit.name, category, bytes FROM memory_peak LEFT JOIN unit USING (unit_id) ORDER BY unit_id"),
         ElementsAre("embedding|gathered|100", "block.0|activations|50"));
-    EXPECT_EQ(database.number("SELECT peak_allocated_bytes FROM step"), 150);
-    EXPECT_EQ(database.number("SELECT count(*) FROM event"), 0);
+    EXPECT_EQ(database.value("SELECT peak_allocated_bytes FROM step"), 150);
+    EXPECT_EQ(database.value("SELECT count(*) FROM event"), 0);
 }
 
 TEST_F(RecorderTest, KeepsMemoryThatItsHoldersTellOf)
@@ -285,18 +285,18 @@ TEST_F(RecorderTest, KeepsMemoryThatItsHoldersTellOf)
     EXPECT_EQ(recorder.losses().memory, 0);
     ASSERT_TRUE(recorder.close(0));
 
-    Database database = read();
-    EXPECT_THAT(database.rows("SELECT activations_bytes, optimizer_bytes, allocated_bytes, reserved_bytes, device_id "
-                              "FROM memory WHERE place = 'pinned' AND NOT is_step_peak ORDER BY memory_id"),
+    test::PlainSql database = read();
+    EXPECT_THAT(database.lines("SELECT activations_bytes, optimizer_bytes, allocated_bytes, reserved_bytes, device_id "
+                               "FROM memory WHERE place = 'pinned' AND NOT is_step_peak ORDER BY memory_id"),
                 ElementsAre("3000|0|3000|4096|-", "0|500|500|4596|-"));
-    EXPECT_THAT(database.rows("SELECT activations_bytes, optimizer_bytes, allocated_bytes FROM memory "
-                              "WHERE place = 'pinned' AND is_step_peak"),
+    EXPECT_THAT(database.lines("SELECT activations_bytes, optimizer_bytes, allocated_bytes FROM memory "
+                               "WHERE place = 'pinned' AND is_step_peak"),
                 ElementsAre("3000|0|3000"));
-    EXPECT_THAT(database.rows("SELECT unit.name, category, memory_peak.bytes FROM memory_peak JOIN memory USING "
-                              "(memory_id) JOIN unit USING (unit_id) WHERE place = 'pinned'"),
+    EXPECT_THAT(database.lines("SELECT unit.name, category, memory_peak.bytes FROM memory_peak JOIN memory USING "
+                               "(memory_id) JOIN unit USING (unit_id) WHERE place = 'pinned'"),
                 ElementsAre("block.0|activations|3000"));
-    EXPECT_EQ(database.number("SELECT peak_allocated_bytes FROM step"), 0); // the rank's own memory
-    EXPECT_EQ(database.number("SELECT count(*) FROM memory WHERE place = 'nvme'"), 0);
+    EXPECT_EQ(database.value("SELECT peak_allocated_bytes FROM step"), 0); // the rank's own memory
+    EXPECT_EQ(database.value("SELECT count(*) FROM memory WHERE place = 'nvme'"), 0);
 }
 
 TEST_F(RecorderTest, SaysWhereTheMemoryDoesNotAddUp)
@@ -306,7 +306,7 @@ TEST_F(RecorderTest, SaysWhereTheMemoryDoesNotAddUp)
     m_memory->difference = -512;
     (*opened)->sampleMemory();
     ASSERT_TRUE((*opened)->close(0));
-    const auto events = read().rows("SELECT kind, text FROM event");
+    const auto events = read().lines("SELECT kind, text FROM event");
     ASSERT_EQ(events.size(), 1u);
     EXPECT_THAT(events[0], HasSubstr("warning|"));
     EXPECT_THAT(events[0], HasSubstr("off by -512 bytes"));
@@ -326,10 +326,9 @@ TEST_F(RecorderTest, CountsWhatTheQueueCannotTake)
     EXPECT_LT(monotonicNs() - beganNs, 10'000'000'000) << "a full queue made the thread wait";
     ASSERT_TRUE(recorder.close(0));
 
-    Database database = read();
-    const int64_t written =
-        database.number("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE kind = 'thread'");
-    const int64_t dropped = database.number("SELECT sum(dropped_records) FROM flush");
+    test::PlainSql database = read();
+    const int64_t written = database.value("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE kind = 'thread'");
+    const int64_t dropped = database.value("SELECT sum(dropped_records) FROM flush");
     EXPECT_GT(written, 0);
     EXPECT_GT(dropped, 0);
     EXPECT_EQ(recorder.losses().queue, dropped);
@@ -337,7 +336,7 @@ TEST_F(RecorderTest, CountsWhatTheQueueCannotTake)
     // Samples of memory may be among the drops, never among the spans.
     EXPECT_GE(written + dropped, kSpans);
     EXPECT_LE(written + dropped, kSpans + 400);
-    EXPECT_THAT(database.rows("SELECT kind FROM event"), testing::Contains("recording"));
+    EXPECT_THAT(database.lines("SELECT kind FROM event"), testing::Contains("recording"));
 }
 
 TEST_F(RecorderTest, CountsTheMemoryThatCouldNotBeRead)
@@ -351,9 +350,9 @@ TEST_F(RecorderTest, CountsTheMemoryThatCouldNotBeRead)
     ASSERT_TRUE((*recorder)->close(0));
     EXPECT_EQ((*recorder)->losses().memory, 3);
     EXPECT_EQ((*recorder)->losses().queue, 0);
-    Database database = read();
-    EXPECT_EQ(database.number("SELECT sum(dropped_records) FROM flush"), 3);
-    EXPECT_THAT(database.rows("SELECT text FROM event WHERE kind = 'recording'"),
+    test::PlainSql database = read();
+    EXPECT_EQ(database.value("SELECT sum(dropped_records) FROM flush"), 3);
+    EXPECT_THAT(database.lines("SELECT text FROM event WHERE kind = 'recording'"),
                 ElementsAre(HasSubstr("memory could not be read 3 times")));
 }
 
@@ -368,7 +367,7 @@ TEST_F(RecorderTest, CommitsWhileTheRunGoesOn)
     // All while it is open, however long a loaded machine takes.
     const auto comesToBe = [&](const std::string &query, int64_t atLeast) {
         for (int i = 0; i < 300; ++i) {
-            if (read().number(query) >= atLeast)
+            if (read().value(query) >= atLeast)
                 return true;
             rest(100);
         }
@@ -395,11 +394,11 @@ TEST_F(RecorderTest, AtOffKeepsTheStepsAndTheFlight)
     recorder.stepEnded({.loss = 4.0});
     ASSERT_TRUE(recorder.close(0));
 
-    Database database = read();
-    EXPECT_THAT(database.rows("SELECT number, level, loss, compute_ns, idle_ns, peak_allocated_bytes FROM step"),
+    test::PlainSql database = read();
+    EXPECT_THAT(database.lines("SELECT number, level, loss, compute_ns, idle_ns, peak_allocated_bytes FROM step"),
                 ElementsAre("1|off|4.0|-|-|-"));
     for (const char *empty : {"span", "collective", "memory", "metric"})
-        EXPECT_EQ(database.number(std::string("SELECT count(*) FROM ") + empty), 0) << empty;
+        EXPECT_EQ(database.value(std::string("SELECT count(*) FROM ") + empty), 0) << empty;
     EXPECT_EQ(observe::readFlight(m_folder.path() / "rank-0.flight")->records.size(), 1u);
 }
 
@@ -410,7 +409,7 @@ TEST_F(RecorderTest, AtFullKeepsAllocations)
     m_memory->allocate(30);
     m_memory->free({MemoryCategory::Other, 1}, 10);
     ASSERT_TRUE((*opened)->close(0));
-    EXPECT_THAT(read().rows("SELECT address, bytes, category, unit_id, freed_ns FROM allocation ORDER BY address"),
+    EXPECT_THAT(read().lines("SELECT address, bytes, category, unit_id, freed_ns FROM allocation ORDER BY address"),
                 ElementsAre("64|10|other|2|2", "128|20|other|-|-"));
 }
 
@@ -429,12 +428,12 @@ TEST_F(RecorderTest, StepsCarryTheConfigurationThatTheyWereUnder)
     recorder->stepBegan(8);
     recorder->stepEnded({});
     ASSERT_TRUE(recorder->close(0));
-    Database database = read();
-    EXPECT_THAT(database.rows("SELECT config_id, process_id, first_step, changed_json, full_json, origin FROM config"),
+    test::PlainSql database = read();
+    EXPECT_THAT(database.lines("SELECT config_id, process_id, first_step, changed_json, full_json, origin FROM config"),
                 ElementsAre(R"(1|1|7|{}|{"train":{}}|start)", R"(2|1|8|{"a":{"from":"1","to":"2"}}|{"a":2}|user)"));
-    EXPECT_THAT(database.rows("SELECT requested_ns FROM config WHERE config_id = 2"), ElementsAre("99"));
-    EXPECT_THAT(database.rows("SELECT number, config_id FROM step"), ElementsAre("7|1", "8|2"));
-    EXPECT_THAT(database.rows("SELECT kind, number FROM event JOIN step USING (step_id) ORDER BY event.rowid"),
+    EXPECT_THAT(database.lines("SELECT requested_ns FROM config WHERE config_id = 2"), ElementsAre("99"));
+    EXPECT_THAT(database.lines("SELECT number, config_id FROM step"), ElementsAre("7|1", "8|2"));
+    EXPECT_THAT(database.lines("SELECT kind, number FROM event JOIN step USING (step_id) ORDER BY event.rowid"),
                 ElementsAre("toggle|8", "checkpoint|7"));
 }
 
@@ -454,12 +453,12 @@ TEST_F(RecorderTest, TheLevelMayChangeBetweenTwoSteps)
         recorder->stepEnded({});
     }
     ASSERT_TRUE(recorder->close(0));
-    Database database = read();
-    EXPECT_THAT(database.rows("SELECT number, level, compute_ns > 0, count(span_id) > 0 FROM step LEFT JOIN span "
-                              "USING (step_id) GROUP BY number ORDER BY number"),
+    test::PlainSql database = read();
+    EXPECT_THAT(database.lines("SELECT number, level, compute_ns > 0, count(span_id) > 0 FROM step LEFT JOIN span "
+                               "USING (step_id) GROUP BY number ORDER BY number"),
                 ElementsAre("7|off|-|0", "8|full|1|1", "9|light|1|1", "10|off|-|0"));
-    EXPECT_THAT(database.rows("SELECT count(*) FROM allocation"), ElementsAre("1"));
-    EXPECT_THAT(database.rows("SELECT count(*) FROM config"), ElementsAre("5"));
+    EXPECT_THAT(database.lines("SELECT count(*) FROM allocation"), ElementsAre("1"));
+    EXPECT_THAT(database.lines("SELECT count(*) FROM config"), ElementsAre("5"));
 }
 
 TEST_F(RecorderTest, ValuesThatComeLaterReachTheStep)
@@ -472,7 +471,7 @@ TEST_F(RecorderTest, ValuesThatComeLaterReachTheStep)
     (*opened)->stepValues(1, {.loss = 7.5, .state = StepState::Inf});
     (*opened)->stepEnded({.loss = 7.0});
     ASSERT_TRUE((*opened)->close(0));
-    EXPECT_THAT(read().rows("SELECT number, loss, state FROM step ORDER BY number"),
+    EXPECT_THAT(read().lines("SELECT number, loss, state FROM step ORDER BY number"),
                 ElementsAre("1|7.5|inf", "2|7.0|ok"));
 }
 
@@ -488,8 +487,8 @@ TEST_F(RecorderTest, KeepsTheLossScaleOfEachStep)
     (*opened)->stepValues(2, {.loss = 6.0, .lossScale = 32768});
     (*opened)->stepEnded({.loss = 5.0});
     ASSERT_TRUE((*opened)->close(0));
-    EXPECT_THAT(read().rows("SELECT step.number, step.state, cast(value AS INTEGER) FROM metric JOIN name USING "
-                            "(name_id) JOIN step ON time_ns = end_ns WHERE text = 'loss_scale' ORDER BY number"),
+    EXPECT_THAT(read().lines("SELECT step.number, step.state, cast(value AS INTEGER) FROM metric JOIN name USING "
+                             "(name_id) JOIN step ON time_ns = end_ns WHERE text = 'loss_scale' ORDER BY number"),
                 ElementsAre("1|skipped|65536", "2|ok|32768"));
 }
 
@@ -555,7 +554,7 @@ TEST_F(RecorderTest, ClosingTwiceAndCallsAfterItDoNothing)
     (*opened)->stepBegan(1);
     (*opened)->endSpan((*opened)->beginSpan({.name = "late"}));
     (*opened)->stepEnded({});
-    EXPECT_EQ(read().number("SELECT exit_code FROM process"), 0);
+    EXPECT_EQ(read().value("SELECT exit_code FROM process"), 0);
 }
 
 } // namespace
