@@ -16,6 +16,7 @@
 namespace shardscope::ui {
 
 static constexpr double kColumnPx = 2;            ///< of a stack's points nearer to each other than this one is drawn
+static constexpr double kWorthCutting = 2;        ///< times what is left, at least
 static constexpr size_t kPointsForOneBeyond = 20; ///< of so many one may go beyond the scale, and one of fewer
 static constexpr int kSeparatedPointPx = 4; ///< stacked layers with points nearer than this have no lines between them
 
@@ -84,15 +85,22 @@ Chart::ScaleLimit Chart::scaleLimit(const std::vector<double> &stack, double low
     if (*middle <= 0) // a layer that is mostly zero: its few values are what there is to see
         return {};
     ScaleLimit found{.value = *middle * kFarAbove};
+    double highestWithin = 0;
     for (size_t k = from; k < to; ++k) {
-        if (!std::isfinite(stack[k]) || stack[k] <= found.value)
+        if (!std::isfinite(stack[k]))
             continue;
+        if (stack[k] <= found.value) {
+            highestWithin = std::max(highestWithin, stack[k]);
+            continue;
+        }
         if (found.beyond == 0 || stack[k] > stack[found.highest])
             found.highest = k;
         ++found.beyond;
     }
     const bool areFew = found.beyond <= std::max<size_t>(1, seen.size() / kPointsForOneBeyond);
-    return found.beyond > 0 && areFew ? found : ScaleLimit{};
+    // To cut off what is hardly higher than others would gain nothing.
+    const bool isWorthIt = found.beyond > 0 && stack[found.highest] > kWorthCutting * highestWithin;
+    return isWorthIt && areFew ? found : ScaleLimit{};
 }
 
 QString Chart::beyondText(const ScaleLimit &limit, const std::vector<double> &stack) const
