@@ -11,6 +11,7 @@
 #include "ui/common/custom_plot.h"
 #include "ui/common/elided_label.h"
 #include "ui/common/flow_layout.h"
+#include "ui/common/inspector.h"
 #include "ui/common/selection.h"
 #include "ui/common/text.h"
 #include "ui/common/theme.h"
@@ -495,6 +496,32 @@ private Q_SLOTS:
         const auto widest = std::max_element(rects.begin(), rects.end(),
                                              [](const QRectF &a, const QRectF &b) { return a.width() < b.width(); });
         QVERIFY2(widest->width() > rects.front().width() * 1.5, "the change of settings has its name");
+    }
+
+    void theInspectorCutsNothingOffInANarrowDock()
+    {
+        Inspector inspector;
+        InspectorContent content;
+        content.title = QStringLiteral("wait for reduction block.0");
+        content.facts = {{QStringLiteral("Name"), QStringLiteral("wait for reduction")},
+                         {QStringLiteral("Collective"),
+                          QStringLiteral("Reduce-scatter, number 2350 of communicator 13a3ddef03cb9e3f")},
+                         {QStringLiteral("Waited for the last rank"), QStringLiteral("10.1 ms")},
+                         {QStringLiteral("Algorithm bandwidth"), QStringLiteral("1.75 GiB/s")}};
+        inspector.setContent(content);
+        inspector.resize(240, 500);
+        inspector.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&inspector, test::kPatienceMs));
+        QCOMPARE(inspector.width(), 240);
+        for (const QLabel *label : inspector.findChildren<QLabel *>()) {
+            if (!label->isVisible())
+                continue;
+            const QRect place(label->mapTo(&inspector, QPoint()), label->size());
+            QVERIFY2(inspector.rect().contains(place), qPrintable(label->text()));
+            const QRect needed =
+                label->fontMetrics().boundingRect(QRect(0, 0, label->width(), 10000), Qt::TextWordWrap, label->text());
+            QVERIFY2(needed.width() <= label->width() && needed.height() <= label->height(), qPrintable(label->text()));
+        }
     }
 
     void aLabelWithoutRoomEndsInAnEllipsis()

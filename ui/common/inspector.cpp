@@ -63,6 +63,7 @@ void Inspector::setContent(const InspectorContent &content)
     for (int row = 0; row < content.facts.size(); ++row) {
         auto *name = new QLabel(content.facts[row].first, facts);
         name->setForegroundRole(QPalette::PlaceholderText);
+        name->setWordWrap(true); // the dock may be narrow
         auto *value = new QLabel(content.facts[row].second, facts);
         value->setTextFormat(Qt::PlainText);
         value->setWordWrap(true);
