@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/communication_lane.h"
 
+#include "core/engine/follow_stream.h"
+
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -57,9 +59,7 @@ public:
     {
         // A free slot, an updated master and a finished gradient are all the work of the caller's stream before this
         // moment; so waiting for it is all the order that a collective needs.
-        at::cuda::CUDAEvent before;
-        before.record(c10::cuda::getCurrentCUDAStream(m_stream.device_index()));
-        before.block(m_stream);
+        followCurrentStream(m_stream);
         const c10::cuda::CUDAStreamGuard guard(m_stream);
         work();
         auto state = std::make_shared<StreamState>();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/gradient_offload.h"
 
+#include "core/engine/follow_stream.h"
+
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -13,12 +15,6 @@ struct GradientOffload::Stream
     explicit Stream(at::Device device)
         : copies(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()))
     {
-    }
-    void followComputation() const
-    {
-        at::cuda::CUDAEvent before;
-        before.record(c10::cuda::getCurrentCUDAStream(copies.device_index()));
-        before.block(copies);
     }
     c10::cuda::CUDAStream copies;
 };
@@ -41,7 +37,7 @@ GradientOffload::~GradientOffload()
 
 std::function<void()> GradientOffload::send(at::Tensor gradient_S, const at::Tensor &host_S)
 {
-    m_stream->followComputation();
+    followCurrentStream(m_stream->copies);
     // A thread that waits for it sleeps: the processor has an update to compute.
     const auto isCopied = std::make_shared<at::cuda::CUDAEvent>(cudaEventDisableTiming | cudaEventBlockingSync);
     {
@@ -61,7 +57,7 @@ void GradientOffload::drain(size_t keep)
 
 void GradientOffload::fetch(const at::Tensor &gradient_S, const at::Tensor &host_S)
 {
-    m_stream->followComputation(); // its memory may be what the computation is still at
+    followCurrentStream(m_stream->copies); // its memory may be what the computation is still at
     {
         const c10::cuda::CUDAStreamGuard guard(m_stream->copies);
         gradient_S.copy_(host_S, true);

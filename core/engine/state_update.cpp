@@ -2,6 +2,7 @@
 #include "core/engine/state_update.h"
 
 #include "core/engine/flat_kernels.h"
+#include "core/engine/follow_stream.h"
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
@@ -55,14 +56,6 @@ struct StateUpdater::Streams
         , compute(c10::cuda::getStreamFromPool(false, device.index()))
         , out(c10::cuda::getStreamFromPool(false, device.index()))
     {
-    }
-    /// New buffers may lie in memory that the current stream's work, not done yet, still uses. Copies into them come
-    /// after that work. (The updates themselves wait for the gradient, which is later.)
-    void followComputation() const
-    {
-        at::cuda::CUDAEvent before;
-        before.record(c10::cuda::getCurrentCUDAStream(in.device_index()));
-        before.block(in);
     }
     c10::cuda::CUDAStream in;
     c10::cuda::CUDAStream compute;
@@ -121,11 +114,9 @@ int64_t StateUpdater::bufferElements(const StateUpdate &update) const
     return std::min(m_chunkElements, shapes::wholeFileBlocks(std::max<int64_t>(1, update.mostHeld)));
 }
 
-/// Whether there was one to make on the device. Here and not in the thread of the updates, because memory tags are
-/// those of the thread that trains.
-bool StateUpdater::makeBuffers(const StateUpdate &update)
+/// Here and not in the thread of the updates, because memory tags are those of the thread that trains.
+void StateUpdater::makeBuffers(const StateUpdate &update)
 {
-    bool madeOnDevice = false;
     const observe::MemoryTag tag{MemoryCategory::Temporary, observe::kNoUnit};
     const auto states = statesOf(update);
     const int64_t elements = bufferElements(update);
@@ -142,19 +133,20 @@ bool StateUpdater::makeBuffers(const StateUpdate &update)
             if (!update.onHost && state.place() != OffloadPlace::None && !onDevice.defined()) {
                 const observe::MemoryScope memory(m_observer, tag);
                 onDevice = at::empty({elements}, at::TensorOptions(m_device).dtype(state.type()));
-                madeOnDevice = m_device.is_cuda();
+                // It may lie in memory that the current stream's work, not done yet, still uses: copies into it come
+                // after that work. (The update itself waits for the gradient, which is later.)
+                if (m_streams)
+                    followCurrentStream(m_streams->in);
             }
         }
     }
     if (!m_transfer && std::ranges::any_of(states, [](const StateMemory *state) { return state->isInFile(); }))
         m_transfer = m_places.file().transfer();
-    return madeOnDevice;
 }
 
 Pending StateUpdater::enqueue(StateUpdate update)
 {
-    if (makeBuffers(update))
-        m_streams->followComputation();
+    makeBuffers(update);
     return m_lane->enqueue([this, update = std::move(update)] { run(update); });
 }
 

@@ -80,7 +80,7 @@ private:
     struct Buffers;
     struct Pieces;
 
-    bool makeBuffers(const StateUpdate &update);
+    void makeBuffers(const StateUpdate &update);
     int64_t pieceElements(const StateUpdate &update) const;
     int64_t bufferElements(const StateUpdate &update) const;
     void run(const StateUpdate &update);

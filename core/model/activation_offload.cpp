@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/model/activation_offload.h"
 
+#include "core/engine/follow_stream.h"
+
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <algorithm>
@@ -42,11 +44,8 @@ struct ActivationOffload::Stream
     /// Copies from here on come after all that the computation has enqueued.
     void followComputation()
     {
-        if (!stream)
-            return;
-        at::cuda::CUDAEvent before;
-        before.record(c10::cuda::getCurrentCUDAStream(stream->device_index()));
-        before.block(*stream);
+        if (stream)
+            engine::followCurrentStream(*stream);
     }
     void copy(void *to, const void *from, int64_t bytes, cudaMemcpyKind kind)
     {

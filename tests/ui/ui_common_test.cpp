@@ -38,6 +38,16 @@ static ChartSeries layer(const QString &name, int color)
     return {.name = name, .color = [color](const Colors &colors) { return colors.series(color); }, .stacked = true};
 }
 
+/// One series, of which a point's value lasts up to the point.
+static void showWallsOfSteps(Chart &chart)
+{
+    chart.setYAxis(QStringLiteral("Time a step"), ChartUnit::Number);
+    chart.setSeries({{.name = QStringLiteral("wall"),
+                      .color = [](const Colors &c) { return c.series(0); },
+                      .stacked = true,
+                      .lasting = true}});
+}
+
 class UiCommonTest : public QObject
 {
     Q_OBJECT
@@ -379,11 +389,7 @@ private Q_SLOTS:
     void whatLastsIsReadAndSeenUpToItsPoint()
     {
         Chart chart(QStringLiteral("Step time"), QStringLiteral("Time"), ChartUnit::Seconds);
-        chart.setYAxis(QStringLiteral("Time a step"), ChartUnit::Number);
-        chart.setSeries({{.name = QStringLiteral("wall"),
-                          .color = [](const Colors &c) { return c.series(0); },
-                          .stacked = true,
-                          .lasting = true}});
+        showWallsOfSteps(chart);
         chart.setData({0, 10, 14, 15}, {{std::nan(""), 100, 40, 10}});
         chart.setPointLabels({QString(), QStringLiteral("Step 1"), QStringLiteral("Step 2"), QStringLiteral("Step 3")});
         QVERIFY(chart.readout(0.5).contains(QLatin1String("Step 1")));
@@ -402,11 +408,7 @@ private Q_SLOTS:
     void aSlowFirstStepDoesNotPressTheOthersFlat()
     {
         Chart chart(QStringLiteral("Step time"), QStringLiteral("Time"), ChartUnit::Seconds);
-        chart.setYAxis(QStringLiteral("Time a step"), ChartUnit::Number);
-        chart.setSeries({{.name = QStringLiteral("wall"),
-                          .color = [](const Colors &c) { return c.series(0); },
-                          .stacked = true,
-                          .lasting = true}});
+        showWallsOfSteps(chart);
         const auto remark = [&] {
             QStringList texts;
             for (const auto *label : chart.findChildren<ElidedLabel *>())
