@@ -37,7 +37,9 @@ int64_t medianOfOthers(const std::vector<RankSummary> &all, const std::vector<si
     return percentile(values, 0.5);
 }
 
-Finding stragglerFinding(const RankSummary &rank, const RankSteps &steps, int64_t lateNs, const char *column)
+/// sumNs: what its query compares of each rank's steps, by the name of meanName.
+Finding stragglerFinding(const RankSummary &rank, const RankSteps &steps, int64_t lateNs, const char *sumNs,
+                         const char *meanName)
 {
     Finding finding;
     finding.cause = "straggler";
@@ -46,11 +48,10 @@ Finding stragglerFinding(const RankSummary &rank, const RankSteps &steps, int64_
     finding.gainNs = lateNs;
     finding.evidence.attempt = rank.attempt;
     finding.evidence.rank = rank.rank;
-    finding.evidenceSql = fmt::format("SELECT p.rank, count(*) AS steps, sum({0}) / count(*) AS mean_{1} FROM step s "
+    finding.evidenceSql = fmt::format("SELECT p.rank, count(*) AS steps, sum({0}) / count(*) AS {1} FROM step s "
                                       "JOIN process p USING (process_id) WHERE p.attempt = {2} AND s.compute_ns IS NOT "
-                                      "NULL{3} GROUP BY p.rank ORDER BY mean_{1} DESC",
-                                      column, column == std::string_view("s.compute_ns") ? "compute_ns" : "waiting_ns",
-                                      rank.attempt, steps.steadySql());
+                                      "NULL{3} GROUP BY p.rank ORDER BY {1} DESC",
+                                      sumNs, meanName, rank.attempt, steps.steadySql());
     return finding;
 }
 
@@ -60,7 +61,7 @@ std::optional<Finding> slowComputation(const RankSummary &rank, const RankSteps 
     const int64_t longerNs = computeNs(rank) - medianNs;
     if (medianNs <= 0 || static_cast<double>(longerNs) <= kStragglerShare * static_cast<double>(medianNs))
         return std::nullopt;
-    Finding finding = stragglerFinding(rank, steps, longerNs, "s.compute_ns");
+    Finding finding = stragglerFinding(rank, steps, longerNs, "s.compute_ns", "mean_compute_ns");
     finding.text = fmt::format("Rank {} computes {} a step, the median of the others is {} ({} longer): they wait for "
                                "it at every collective.",
                                rank.rank, formatDuration(computeNs(rank)), formatDuration(medianNs),
@@ -73,7 +74,8 @@ std::optional<Finding> slowComputation(const RankSummary &rank, const RankSteps 
 /// Comes late to collectives without computing longer: its host keeps its device waiting.
 std::optional<Finding> lateHost(const RankSummary &rank, const RankSteps &steps, int64_t lateNs)
 {
-    Finding finding = stragglerFinding(rank, steps, lateNs, "s.exposed_communication_ns + s.idle_peer_ns");
+    Finding finding =
+        stragglerFinding(rank, steps, lateNs, "s.exposed_communication_ns + s.idle_peer_ns", "mean_waiting_ns");
     if (*finding.share <= kStragglerShare)
         return std::nullopt;
     const store::StepSums &sums = *rank.steady.sums;
