@@ -60,7 +60,7 @@ Communicator::Communicator(const Options &options, observe::Observer &observer, 
 {
 }
 
-std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int> &members)
+std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int> &members, bool ownQueue)
 {
     Options options = m_options;
     options.worldSize = static_cast<int>(members.size());
@@ -70,7 +70,9 @@ std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int> &mem
     std::vector<int32_t> global;
     for (const int member : members)
         global.push_back(m_members[static_cast<size_t>(member)]);
-    std::unique_ptr<Communicator> group(new Communicator(options, m_observer, m_lane, std::move(global)));
+    std::unique_ptr<Communicator> group(new Communicator(
+        options, m_observer, ownQueue && device().is_cuda() ? CommunicationLane::create(device()) : m_lane,
+        std::move(global)));
     group->m_parent = this;
     group->m_glooDevice = m_glooDevice; // one thread for all, as one queue
     {
@@ -229,7 +231,7 @@ Pending Communicator::reduceScatter(const at::Tensor &full_G, const at::Tensor &
     });
 }
 
-Pending Communicator::allReduce(const at::Tensor &tensor, CollectiveTag tag)
+Pending Communicator::allReduce(const at::Tensor &tensor, CollectiveTag tag, const Pending &after)
 {
     if (worldSize() == 1)
         return {};
@@ -238,12 +240,14 @@ Pending Communicator::allReduce(const at::Tensor &tensor, CollectiveTag tag)
     info.dtype = dtypeName(tensor.scalar_type());
     info.inputBytes = info.outputBytes = bytesOf(tensor);
     if (device().is_cuda()) {
-        return enqueue(info, tag, {}, [group = m_group, tensor] {
-            c10d::AllreduceOptions options;
-            options.asyncOp = false;
-            std::vector<at::Tensor> tensors{tensor};
-            group->allreduce(tensors, options);
-        });
+        return enqueue(
+            info, tag, [&after] { after.wait(); },
+            [group = m_group, tensor] {
+                c10d::AllreduceOptions options;
+                options.asyncOp = false;
+                std::vector<at::Tensor> tensors{tensor};
+                group->allreduce(tensors, options);
+            });
     }
     const int64_t ranks = worldSize();
     if (tensor.numel() % ranks == 0 && tensor.numel() >= 1024 * ranks) {

@@ -74,10 +74,11 @@ public:
     /// Connects all ranks; tells the observer of the process group.
     static Result<std::unique_ptr<Communicator>> create(const Options &options, observe::Observer &observer);
     ~Communicator();
-    /// A process group of some of this one's ranks, in ascending order, this one among them; its collectives run in the
-    /// same queue. The members call it alike, in the same order, and nobody else need. Throws where they can't connect.
-    /// This must outlive it.
-    std::unique_ptr<Communicator> subgroup(const std::vector<int> &members);
+    /// A process group of some of this one's ranks, in ascending order, this one among them. The members call it alike,
+    /// in the same order, and nobody else need. Throws where they can't connect. This must outlive it. ownQueue: on
+    /// CUDA its collectives run beside the others', so what they need of those is given to them as `after`; without it,
+    /// and with Gloo, in the same queue.
+    std::unique_ptr<Communicator> subgroup(const std::vector<int> &members, bool ownQueue = false);
 
     int rank() const { return m_options.rank; }
     int worldSize() const { return m_options.worldSize; }
@@ -87,14 +88,14 @@ public:
     Pending allGather(const at::Tensor &gathered_G, const at::Tensor &slice_S, CollectiveTag tag);
     /// Sums the ranks' full_G (fp32) and leaves this rank's part in slice_S, or adds it there. full_G is used up.
     Pending reduceScatter(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate, CollectiveTag tag);
-    /// Sums over the ranks, in place; fp32 or fp64.
-    Pending allReduce(const at::Tensor &tensor, CollectiveTag tag);
+    /// Sums over the ranks, in place; fp32 or fp64. after: what must be done first, of another queue.
+    Pending allReduce(const at::Tensor &tensor, CollectiveTag tag, const Pending &after = {});
     /// The two with fp32 tensors that travel in bf16: every rank's part is rounded, its own too, and the parts are
     /// added in fp32 in the order of the ranks. allReduceInBf16() rounds the sum as well, so that all ranks have the
     /// same; the ranks must divide its elements.
     Pending reduceScatterInBf16(const at::Tensor &full_G, const at::Tensor &slice_S, bool accumulate,
                                 CollectiveTag tag);
-    Pending allReduceInBf16(const at::Tensor &tensor, CollectiveTag tag);
+    Pending allReduceInBf16(const at::Tensor &tensor, CollectiveTag tag, const Pending &after = {});
     Pending broadcast(const at::Tensor &tensor, int root, CollectiveTag tag);
     /// Returns when all ranks have come here.
     void barrier();

@@ -92,7 +92,7 @@ Pending Communicator::reduceScatterInBf16(const at::Tensor &full_G, const at::Te
     });
 }
 
-Pending Communicator::allReduceInBf16(const at::Tensor &tensor, CollectiveTag tag)
+Pending Communicator::allReduceInBf16(const at::Tensor &tensor, CollectiveTag tag, const Pending &after)
 {
     TORCH_CHECK(tensor.numel() % worldSize() == 0, "allReduceInBf16: ", worldSize(), " ranks don't divide ",
                 tensor.numel(), " elements");
@@ -103,7 +103,10 @@ Pending Communicator::allReduceInBf16(const at::Tensor &tensor, CollectiveTag ta
     info.dtype = toText(Precision::Bf16);
     info.inputBytes = info.outputBytes = tensor.numel() * kBf16Bytes;
     const Bf16Parts before = device().is_cuda() ? Bf16Parts() : bf16Parts(tensor, tag);
-    return enqueue(info, tag, {}, [=, this] {
+    std::function<void()> follow;
+    if (device().is_cuda()) // with Gloo it is the same queue
+        follow = [&after] { after.wait(); };
+    return enqueue(info, tag, follow, [=, this] {
         const Bf16Parts parts = before.group ? before : bf16Parts(tensor, tag);
         const at::Tensor own_S = parts.ownOf(tensor);
         parts.reduceScatter(tensor, own_S, false);

@@ -119,8 +119,9 @@ void Engine::reduce(Bucket &bucket)
         m_order.add(Operation::AllReduce, bucket.index);
         Communicator &replicas = *bucket.groups.replica;
         // Summed anew is of no use where the sum within the group failed: whoever waits hears of both.
-        pending = both(std::move(pending), inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag)
-                                                  : replicas.allReduce(bucket.gradient_S, tag));
+        Pending replicated = inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag, pending)
+                                    : replicas.allReduce(bucket.gradient_S, tag, pending);
+        pending = both(std::move(pending), std::move(replicated));
     }
     bucket.gradientHolds = true;
     bucket.isLastReduction = m_lastMicroBatch;

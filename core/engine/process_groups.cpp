@@ -14,7 +14,7 @@ Communicator &ProcessGroups::neighbours(int64_t size)
     std::vector<int> members;
     for (int64_t rank = first; rank < first + size; ++rank)
         members.push_back(static_cast<int>(rank));
-    return group(std::move(members));
+    return group(std::move(members), false);
 }
 
 Communicator &ProcessGroups::counterparts(int64_t size)
@@ -22,16 +22,16 @@ Communicator &ProcessGroups::counterparts(int64_t size)
     std::vector<int> members;
     for (int64_t rank = m_world.rank() % size; rank < m_world.worldSize(); rank += size)
         members.push_back(static_cast<int>(rank));
-    return group(std::move(members));
+    return group(std::move(members), true);
 }
 
-Communicator &ProcessGroups::group(std::vector<int> members)
+Communicator &ProcessGroups::group(std::vector<int> members, bool ownQueue)
 {
     if (static_cast<int>(members.size()) == m_world.worldSize())
         return m_world;
     std::unique_ptr<Communicator> &group = m_groups[members];
     if (!group)
-        group = m_world.subgroup(members);
+        group = m_world.subgroup(members, ownQueue);
     return *group;
 }
 

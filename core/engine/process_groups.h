@@ -10,7 +10,8 @@
 namespace shardscope::engine {
 
 /// The groups into which the ranks of a run part. A group is connected when it is first asked for; all ranks ask in the
-/// same order. Collectives of all groups run in one queue.
+/// same order. On CUDA the sums over replicas run in a queue of their own, beside the gathers and reductions of the
+/// shards; all others in one.
 class ProcessGroups
 {
 public:
@@ -26,7 +27,7 @@ private:
     Communicator &neighbours(int64_t size);
     /// Those who have this rank's place among their `size` neighbours.
     Communicator &counterparts(int64_t size);
-    Communicator &group(std::vector<int> members);
+    Communicator &group(std::vector<int> members, bool ownQueue);
 
     Communicator &m_world;
     std::map<std::vector<int>, std::unique_ptr<Communicator>> m_groups;
