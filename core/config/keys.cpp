@@ -262,7 +262,9 @@ static std::vector<Key> parallelKeys()
          .field = FIELD(parallel.devices)},
         {.path = "parallel.share_device",
          .label = "Share a GPU",
-         .help = "Lets several ranks use one GPU: right results, but no gain in speed.",
+         .help =
+             "Lets several ranks use one GPU: right results, but no gain in speed. They talk over loopback sockets, "
+             "for which NCCL_BUFFSIZE, NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD are set where you have not.",
          .field = FIELD(parallel.shareDevice)},
         {.path = "parallel.strategy",
          .label = "Strategy",

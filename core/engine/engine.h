@@ -123,7 +123,8 @@ public:
     Phase forwardPhase() const { return m_pass == PassKind::Evaluate ? Phase::Validate : Phase::Forward; }
     /// Makes the unit's parameters whole, and enqueues the gathers of `next` (and as many behind the last of them as
     /// the depth of prefetching says) ahead of what the caller computes with this one, as far as slots are free and the
-    /// limit allows. Not inside a compute span: on the CPU it waits.
+    /// limit allows. In backward nothing next means that this is the last: slots that are free then are given up. Not
+    /// inside a compute span: on the CPU it waits.
     void acquire(observe::UnitIndex unit, Phase phase, std::initializer_list<observe::UnitIndex> next = {});
     /// A view of the gathered parameter in the compute dtype; valid between acquire() and release().
     at::Tensor parameter(observe::UnitIndex unit, size_t index) const;

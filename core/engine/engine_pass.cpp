@@ -79,6 +79,8 @@ void Engine::acquire(observe::UnitIndex index, Phase phase, std::initializer_lis
         m_gatherAfter.assign(next);
     else if (wanted.inBackward ? backward == Prefetch::Pre : m_plan.pass.forwardPrefetch)
         gatherAhead({next.begin(), next.size()}, phase);
+    if (wanted.inBackward && next.size() == 0) // the last: nothing else is gathered, and gradients are at their most
+        m_slots.clear();
     for (const size_t bucket : wanted.buckets)
         waitForGather(m_buckets[bucket], phase);
 }

@@ -8,7 +8,7 @@
 namespace shardscope::engine {
 
 /// Gathered buffers of fixed number. Buckets that are never needed together share a class of slots as large as the
-/// largest of them. Slots are allocated when first wanted and freed together by clear(). A slot that comes back is
+/// largest of them. Slots are allocated when first wanted and freed by clear(). A slot that comes back is
 /// handed out again in the order of the compute stream, which has waited for the gather into it, and every gather waits
 /// for that stream: so no foreign stream is still at it.
 class SlotPool

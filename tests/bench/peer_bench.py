@@ -20,18 +20,21 @@ import tempfile
 import rank_processes
 
 SOURCE = rank_processes.SOURCE
+# What shardscope-worker gives NCCL where ranks share a GPU (app/worker/setup.cpp), for the peer.
+SHARED_GPU_NCCL = {"NCCL_BUFFSIZE": "67108864", "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "4"}
 VOCABULARY = {"tiny": 512, "15m": 32000, "124m": 50304, "350m": 32000, "1b3": 32000, "2b7": 32000, "6b7": 32000}
 
 
-def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False):
+def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False, nccl=None):
     """Starts the command once a rank; returns rank 0's output. own_gpus: rank k has GPU k; on_one_gpu: PyTorch's ranks
-    share the first one. Raises OutOfMemory where a rank ran out of it, and ends with what else went wrong."""
+    share the first one, with these settings of NCCL's. Raises OutOfMemory where a rank ran out of it, and ends with
+    what else went wrong."""
     each = rank_processes.environments(ranks, GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")
     for rank, environment in enumerate(each):
         environment["LOCAL_DEVICE"] = str(rank) if own_gpus else "0"
         environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
         if on_one_gpu and ranks > 1:
-            environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
+            environment.update(nccl or {}, NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
     failed = rank_processes.run(command, ranks, log, each=each)
     if failed and failed.out_of_memory:
         raise OutOfMemory
@@ -103,17 +106,23 @@ class Case:
         if a.strategy == "hybrid":
             command += ["--shard-group", str(a.shard_group)]
         command += a.peer
-        if a.device == "cpu" and self.dtype == "fp32":
+        if self.peer_gets():
             self.peer_as_is += self.result_of(command)["step_ms"]
         if a.device == "cpu":
             command.append("--onednn-fp32")
-        result = self.result_of(command)
+        result = self.result_of(command, SHARED_GPU_NCCL)
         self.peer += result["step_ms"]
         self.peer_peak = max(self.peer_peak, result["peak_bytes"])
 
-    def result_of(self, command):
+    def peer_gets(self):
+        """What of ours the peer has too, though it does not do so by itself: then it runs a second time, as it is."""
+        if self.a.device == "cpu":
+            return "oneDNN's fp32" if self.dtype == "fp32" else None
+        return "our settings of NCCL" if self.ranks > 1 and not self.a.gpus else None
+
+    def result_of(self, command, nccl=None):
         a = self.a
-        output = run_ranks(self.ranks, command, os.path.join(self.folder, "peer"), a.gpus, a.device == "cuda" and not a.gpus)
+        output = run_ranks(self.ranks, command, os.path.join(self.folder, "peer"), a.gpus, a.device == "cuda" and not a.gpus, nccl)
         result = next((line for line in reversed(output.splitlines()) if line.startswith("{")), None)
         if result is None:
             sys.exit(f"{' '.join(command)} printed no result; its log ends with: {output[-2000:]}")
@@ -137,6 +146,7 @@ class Case:
                     alone=a.alone, turns=a.turns, ours_ms=median(self.ours), ours_min_ms=min(self.ours, default=None),
                     exposed=median(self.exposed) if self.ranks > 1 else None, ours_peak=self.ours_peak or None,
                     ours_out_of_memory=self.ours_out_of_memory, peer_ms=median(self.peer), peer_min_ms=min(self.peer, default=None),
+                    peer_as_is_ms=median(self.peer_as_is),
                     peer_peak=self.peer_peak or None, peer_out_of_memory=self.peer_out_of_memory)
 
     def name(self):
@@ -165,7 +175,7 @@ class Case:
         if self.ratio() is not None:
             text.append(f"ratio {self.ratio():.3f}")
         if self.peer_as_is:
-            text.append(f"(PyTorch without oneDNN's fp32 {statistics.median(self.peer_as_is):9.1f} ms)")
+            text.append(f"(PyTorch without {self.peer_gets()} {statistics.median(self.peer_as_is):9.1f} ms)")
         if self.ratio() is not None and self.a.device == "cuda":
             text.append(f"ratio of peaks {self.ours_peak / self.peer_peak:.3f}")
         return "  ".join(text)

@@ -25,9 +25,6 @@ import rank_processes
 
 VOCABULARY, SEQUENCE = 32000, 1024
 WIDTHS = {"1b3": (2048, 5632, 16), "6b7": (4096, 11008, 32)}  # hidden size, feed-forward's, heads
-# Ranks that take turns on one GPU talk over loopback: with large buffers and several sockets a turn moves much (8 ranks
-# are twice as fast and more). Their memory is NCCL's own, so not under the cap.
-NCCL = {"NCCL_BUFFSIZE": "67108864", "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "4"}
 # Of the cap, what the last blocks cannot use: free pieces of the allocator that nothing asked for fits into. Rather too
 # little: a trial that fails ends in its first step.
 FRAGMENTED = 0.15 * 2**30
@@ -122,8 +119,6 @@ def main():
     options.worker = rank_processes.worker()
     options.room = card_bytes() - CONTEXT if options.gpus else options.cap_gib * 2**30
     options.width = WIDTHS["6b7" if options.gpus else "1b3"]
-    if not options.gpus:
-        os.environ.update(NCCL)
     base = tempfile.mkdtemp(prefix="headline-")
     with open(os.path.join(base, "tokens.bin"), "wb") as file:
         generator = random.Random(1)

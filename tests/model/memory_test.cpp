@@ -103,6 +103,28 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Memory,
                                     std::string(toText(info.param.optimizer));
                          });
 
+TEST_F(Memory, keepsNoSlotAheadOfTheLastBlockOfBackward)
+{
+    allocator().forgetHighest();
+    auto communicator = engine::Communicator::create({}, observer);
+    config::RunConfiguration configuration;
+    configuration.precision.compute = Precision::Bf16;
+    model::Decoder decoder(shape, configuration, **communicator, observer);
+    engine::Engine &engine = decoder.engine();
+    engine.initialize(1);
+    const int64_t blockBytes = 2 * engine.buckets()[1].layout.paddedElements;
+    const auto gatheredBytes = [] { return allocator().liveBytes(MemoryCategory::Gathered); };
+    engine.beginPass(engine::Engine::PassKind::Train, true);
+    engine.acquire(2, Phase::Backward, {1});
+    EXPECT_EQ(gatheredBytes(), 2 * blockBytes);
+    engine.release(2);
+    engine.acquire(1, Phase::Backward);
+    EXPECT_EQ(gatheredBytes(), blockBytes);
+    engine.release(1);
+    engine.endPass();
+    EXPECT_EQ(gatheredBytes(), 0);
+}
+
 TEST_F(Memory, ofAdaptersAndAFrozenBase)
 {
     auto communicator = engine::Communicator::create({}, observer);
