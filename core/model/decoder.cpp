@@ -6,6 +6,8 @@
 #include "core/shapes/adapters.h"
 
 #include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
 
 namespace shardscope::model {
 
@@ -21,12 +23,27 @@ static shapes::ModelPlan planFor(const shapes::ModelShape &shape, const config::
     return std::move(*plan);
 }
 
+/// What cuBLAS works in (plan::kProductsBytes on GPUs from 9.0 on) is allocated by LibTorch at a stream's first
+/// product, and kept. Taken here it is nobody's; later it would be a part of what the first unit holds for the moment.
+static void takeProductsMemory(const shapes::ModelShape &shape, engine::Engine &engine)
+{
+    if (!engine.device().is_cuda())
+        return;
+    const c10::cuda::CUDAGuard device(engine.device());
+    const observe::MemoryScope memory(engine.observer(), {MemoryCategory::Other, observe::kNoUnit});
+    at::cuda::getCurrentCUDABlasHandle();
+    // A product with a bias is cuBLASLt's, which may have a MiB of its own.
+    if (shape.queryKeyValueBias || shape.outputBias || shape.feedForwardBias)
+        at::cuda::getCUDABlasLtWorkspace();
+}
+
 Decoder::Decoder(shapes::ModelShape shape, const config::RunConfiguration &configuration,
                  engine::Communicator &communicator, observe::Observer &observer)
     : m_shape(std::move(shape))
     , m_engine(std::make_unique<engine::Engine>(planFor(m_shape, configuration, communicator),
                                                 engine::EngineOptions::from(configuration), communicator, observer))
 {
+    takeProductsMemory(m_shape, *m_engine);
     const shapes::BlockParameters parameters(m_shape);
     const double adapterScale = shapes::adapterScale(configuration);
     m_embedding = 0;

@@ -64,10 +64,11 @@ std::string remedies(const shapes::ModelPlan &plan, const shapes::ModelShape &sh
 std::string categories(const StepForecast &forecast)
 {
     const LedgerBytes &states = forecast.states;
-    return fmt::format("parameters {}, optimizer {}, gathered {}, gradients {}, activations {}, temporary {}",
-                       formatBytes(states.parameters), formatBytes(states.optimizer), formatBytes(states.gathered),
-                       formatBytes(states.gradients), formatBytes(forecast.activations),
-                       formatBytes(forecast.temporary));
+    const std::string text =
+        fmt::format("parameters {}, optimizer {}, gathered {}, gradients {}, activations {}, temporary {}",
+                    formatBytes(states.parameters), formatBytes(states.optimizer), formatBytes(states.gathered),
+                    formatBytes(states.gradients), formatBytes(forecast.activations), formatBytes(forecast.temporary));
+    return forecast.other == 0 ? text : fmt::format("{}, other {}", text, formatBytes(forecast.other));
 }
 
 } // namespace

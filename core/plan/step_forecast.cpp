@@ -63,6 +63,7 @@ public:
     {
         forward();
         backward();
+        m_fullest.other = m_work.device == DeviceKind::Cuda ? kProductsBytes : 0;
         m_fullest.hostBytes = m_ledger.hostBytes;
         return m_fullest;
     }
@@ -115,7 +116,7 @@ private:
 
     void note(int64_t activations, int64_t temporary, int64_t gradients)
     {
-        StepForecast moment{m_ledger.peak, activations, temporary};
+        StepForecast moment{.states = m_ledger.peak, .activations = activations, .temporary = temporary};
         moment.states.gradients = gradients;
         if (moment.total() > m_fullest.total())
             m_fullest = moment;

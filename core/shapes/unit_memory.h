@@ -15,7 +15,7 @@ namespace shardscope::shapes {
 /// code it names.
 ///
 /// Not in it: what allocators round up, what adapters' products have between them (rank elements a token), and what a
-/// product's library takes while it multiplies (oneDNN some hundred KiB a thread, cuBLAS 32 MiB once).
+/// product's library takes while it multiplies (oneDNN some hundred KiB a thread; cuBLAS's is no unit's).
 struct UnitMemory
 {
     int64_t keptBytes = 0;     ///< from its forward to its backward

@@ -5,6 +5,7 @@
 
 #include "core/engine/dtype.h"
 #include "core/model/decoder.h"
+#include "core/plan/step_forecast.h"
 #include "tests/model/counting_allocator.h"
 #include "tests/model/ranks.h"
 #include "tests/model/reference_decoder.h"
@@ -12,10 +13,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cstdio>
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
+#include <tuple>
 
 namespace shardscope {
 
@@ -87,9 +90,6 @@ std::map<UnitIndex, UnitMemory> measure(const shapes::ModelShape &shape, const W
     decoder.engine().initialize(1);
     const at::Tensor tokens =
         at::ones({work.sequences, work.positions}, at::TensorOptions(options.device).dtype(at::kLong));
-    // cuBLAS's workspace stays from its first product on, and must not be a unit's.
-    if (work.device == DeviceKind::Cuda)
-        at::mm(at::ones({64, 64}, options.device), at::ones({64, 64}, options.device));
     decoder.forwardBackward(tokens, tokens, 1e-3, false);
     decoder.forwardBackward(tokens, tokens, 1e-3, true);
     return meter.measured;
@@ -241,6 +241,35 @@ TEST_P(UnitMemoryCuda, isNearTheFormulas)
     const model::Attention attention(at::Device(at::kCUDA, 0), engine::scalarTypeOf(compute), size.shape.headSize);
     const WorkSize work = workOn(DeviceKind::Cuda, attention.kind(), size, compute);
     expectWithinTwoPercent(size, work, recompute);
+}
+
+/// What cuBLAS and cuBLASLt work in is there before the first product, is no unit's, and nothing is added to it later.
+TEST_P(UnitMemoryCuda, leavesNothingTemporaryOfAProducts)
+{
+    shapes::ModelShape shape = std::get<0>(GetParam()).shape;
+    shape.queryKeyValueBias = true;
+    test::TagObserver observer;
+    observer.setMemoryTag({});
+    engine::Communicator::Options options;
+    options.device = at::Device(at::kCUDA, 0);
+    const auto communicator = engine::Communicator::create(options, observer);
+    config::RunConfiguration configuration;
+    std::tie(std::ignore, configuration.precision.compute, configuration.memory.recompute) = GetParam();
+    at::cuda::clearCublasWorkspaces();
+    const int64_t before = counter().liveBytes(MemoryCategory::Other);
+    model::Decoder decoder(shape, configuration, **communicator, observer);
+    // cuBLASLt's is the same memory, or is the allocator's smallest block for a MiB.
+    const int64_t taken = counter().liveBytes(MemoryCategory::Other) - before;
+    EXPECT_GE(taken, static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()));
+    EXPECT_LE(taken, static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()) + (2 << 20));
+    if (at::cuda::getCurrentDeviceProperties()->major == 9) {
+        EXPECT_EQ(static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()), plan::kProductsBytes);
+    }
+    decoder.engine().initialize(1);
+    const at::Tensor tokens = at::ones({1, 64}, at::TensorOptions(options.device).dtype(at::kLong));
+    decoder.forwardBackward(tokens, tokens, 1e-3, true);
+    EXPECT_EQ(counter().liveBytes(MemoryCategory::Temporary), 0);
+    EXPECT_EQ(counter().liveBytes(MemoryCategory::Activations), 0);
 }
 
 std::vector<SizeCase> sizesOnCuda()

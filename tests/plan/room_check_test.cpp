@@ -154,7 +154,9 @@ TEST_F(RoomCheck, aForecastIsStatesActivationsAndWhatIsTemporary)
     EXPECT_EQ(forecast.activations, shape.layers * 2 * 1024 * ofToken.bytes());
     EXPECT_GT(forecast.temporary, 2 * 2 * 1024 * shape.ffnHidden); // a matrix of that width, and more
     EXPECT_LT(forecast.temporary, forecast.activations);
-    EXPECT_EQ(forecast.total(), forecast.states.total() + forecast.activations + forecast.temporary);
+    EXPECT_EQ(forecast.other, 32 << 20) << "cuBLAS's, on a GPU";
+    EXPECT_EQ(forecast.total(), forecast.states.total() + forecast.activations + forecast.temporary + forecast.other);
+    EXPECT_EQ(plan::forecastOf(modelPlan, shape, with("parallel.device", "cpu")).other, 0);
     const RunConfiguration recomputed = with("memory.recompute", "block");
     const auto less = plan::forecastOf(shapes::replanned(modelPlan, recomputed).value(), shape, recomputed);
     EXPECT_LT(less.activations, forecast.activations / 5);
