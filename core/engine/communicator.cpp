@@ -136,6 +136,14 @@ void Communicator::connect()
     m_connected = true;
 }
 
+Pending Communicator::enqueue(CollectiveTag tag, std::function<void()> work)
+{
+    return m_lane->enqueue([&observer = m_observer, tag, work = std::move(work)] {
+        const observe::DeviceWorkScope scope(observer, tag.phase, tag.unit);
+        work();
+    });
+}
+
 Pending Communicator::enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
                               std::function<void()> transfer)
 {
@@ -145,7 +153,7 @@ Pending Communicator::enqueue(observe::CollectiveInfo info, CollectiveTag tag, s
     info.phase = tag.phase;
     if (device().is_cuda()) {
         int64_t collective = observe::kNoCollective;
-        const Pending pending = m_lane->enqueue([&] {
+        const Pending pending = enqueue(tag, [&] {
             if (prepare)
                 prepare();
             collective = m_observer.beginCollective(info);
@@ -178,7 +186,7 @@ Pending Communicator::allGather(const at::Tensor &gathered_G, const at::Tensor &
     const at::Tensor own_S = gathered_G.narrow(0, rank() * slice_S.numel(), slice_S.numel());
     auto prepare = [own_S, slice_S] { copyInto(own_S, slice_S); };
     if (worldSize() == 1)
-        return m_lane->enqueue(prepare);
+        return enqueue(tag, prepare);
     observe::CollectiveInfo info;
     info.operation = Operation::AllGather;
     info.dtype = dtypeName(gathered_G.scalar_type());
@@ -201,7 +209,7 @@ Pending Communicator::reduceScatter(const at::Tensor &full_G, const at::Tensor &
     TORCH_CHECK(full_G.numel() == slice_S.numel() * worldSize(), "reduceScatter: the slice is not one of ",
                 worldSize());
     if (worldSize() == 1) {
-        return m_lane->enqueue([=] {
+        return enqueue(tag, [=] {
             if (accumulate)
                 at::Tensor(slice_S).add_(full_G);
             else

@@ -108,6 +108,8 @@ private:
                  std::vector<int32_t> members);
     void connect();
     std::string storePrefix() const;
+    /// The work in the queue, for the observer of this unit and phase. With NCCL it is called at once.
+    Pending enqueue(CollectiveTag tag, std::function<void()> work);
     /// Reports the collective, and enqueues prepare() and transfer() with what the backend needs for its report.
     Pending enqueue(observe::CollectiveInfo info, CollectiveTag tag, std::function<void()> prepare,
                     std::function<void()> transfer);

@@ -139,6 +139,11 @@ public:
     virtual int64_t beginSpan(const SpanInfo &) { return 0; }
     virtual void endSpan(int64_t /*span*/) {}
 
+    /// What this thread gives the device until endDeviceWork() is of this unit and phase, whatever span it lies in, and
+    /// runs beside the computation. Nests with spans; makes no record of its own.
+    virtual void beginDeviceWork(Phase, UnitIndex) {}
+    virtual void endDeviceWork() {}
+
     /// Brackets the call that enqueues a collective (launches inside belong to it). Returns its number.
     virtual int64_t beginCollective(const CollectiveInfo &) { return 0; }
     virtual void collectiveEnqueued(int64_t /*collective*/) {}
@@ -178,6 +183,23 @@ public:
 private:
     Observer &m_observer;
     int64_t m_span;
+};
+
+/// Work for the device, for the length of a C++ scope.
+class DeviceWorkScope
+{
+public:
+    DeviceWorkScope(Observer &observer, Phase phase, UnitIndex unit)
+        : m_observer(observer)
+    {
+        m_observer.beginDeviceWork(phase, unit);
+    }
+    ~DeviceWorkScope() { m_observer.endDeviceWork(); }
+    DeviceWorkScope(const DeviceWorkScope &) = delete;
+    DeviceWorkScope &operator=(const DeviceWorkScope &) = delete;
+
+private:
+    Observer &m_observer;
 };
 
 /// A memory tag for the length of a C++ scope.

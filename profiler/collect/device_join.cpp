@@ -10,9 +10,10 @@ namespace shardscope::collect {
 
 namespace {
 
-// 4 bits of phase, 20 of unit + 1, 40 of step + 1.
+// 4 bits of phase, 20 of unit + 1, 1 of aside, 39 of step + 1.
 constexpr int kUnitShift = 4;
-constexpr int kStepShift = 24;
+constexpr int kAsideShift = 24;
+constexpr int kStepShift = 25;
 /// Entries of m_order that aren't worth looking through.
 constexpr size_t kOrderSlack = 4096;
 
@@ -26,13 +27,14 @@ bool isDeviceWork(ActivityKind kind)
 uint64_t packContext(const SpanContext &context)
 {
     return static_cast<uint64_t>(context.phase) | static_cast<uint64_t>(context.unit + 1) << kUnitShift |
-           static_cast<uint64_t>(context.step + 1) << kStepShift;
+           uint64_t{context.aside} << kAsideShift | static_cast<uint64_t>(context.step + 1) << kStepShift;
 }
 
 SpanContext unpackContext(uint64_t packed)
 {
     return {static_cast<int64_t>(packed >> kStepShift) - 1,
-            static_cast<observe::UnitIndex>(packed >> kUnitShift & 0xfffff) - 1, static_cast<Phase>(packed & 0xf)};
+            static_cast<observe::UnitIndex>(packed >> kUnitShift & 0xfffff) - 1, static_cast<Phase>(packed & 0xf),
+            (packed >> kAsideShift & 1) != 0};
 }
 
 void DeviceJoin::take(std::vector<ActivityRecord> &&records)

@@ -21,6 +21,7 @@ struct SpanContext
     int64_t step = kNoStep;
     observe::UnitIndex unit = observe::kNoUnit;
     Phase phase = Phase::Forward;
+    bool aside = false; ///< beside the computation: of its phase, but not what the rank is in then
     bool operator==(const SpanContext &) const = default;
 };
 uint64_t packContext(const SpanContext &context);

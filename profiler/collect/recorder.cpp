@@ -71,6 +71,8 @@ public:
     void stepEnded(const observe::StepResult &result);
     int64_t beginSpan(const observe::SpanInfo &info);
     void endSpan(int64_t handle);
+    void beginDeviceWork(Phase phase, observe::UnitIndex unit);
+    void endDeviceWork();
     int64_t beginCollective(const observe::CollectiveInfo &info);
     void collectiveEnqueued(int64_t number);
     void transfer(int64_t number, bool ended);
@@ -266,6 +268,18 @@ void Recorder::Impl::endSpan(int64_t handle)
             sample();
     }
     send(std::move(event));
+}
+
+void Recorder::Impl::beginDeviceWork(Phase phase, observe::UnitIndex unit)
+{
+    if (recording() && m_activity)
+        m_activity->push(ContextKind::Span, packContext({m_step.load(std::memory_order_relaxed), unit, phase, true}));
+}
+
+void Recorder::Impl::endDeviceWork()
+{
+    if (recording() && m_activity)
+        m_activity->pop(ContextKind::Span);
 }
 
 int64_t Recorder::Impl::beginCollective(const observe::CollectiveInfo &info)
@@ -490,6 +504,16 @@ int64_t Recorder::beginSpan(const observe::SpanInfo &info)
 void Recorder::endSpan(int64_t span)
 {
     m_impl->endSpan(span);
+}
+
+void Recorder::beginDeviceWork(Phase phase, observe::UnitIndex unit)
+{
+    m_impl->beginDeviceWork(phase, unit);
+}
+
+void Recorder::endDeviceWork()
+{
+    m_impl->endDeviceWork();
 }
 
 int64_t Recorder::beginCollective(const observe::CollectiveInfo &info)

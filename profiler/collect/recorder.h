@@ -119,6 +119,8 @@ public:
     void stepValues(int64_t number, const observe::StepResult &result) override;
     int64_t beginSpan(const observe::SpanInfo &info) override;
     void endSpan(int64_t span) override;
+    void beginDeviceWork(Phase phase, observe::UnitIndex unit) override;
+    void endDeviceWork() override;
     int64_t beginCollective(const observe::CollectiveInfo &info) override;
     void collectiveEnqueued(int64_t collective) override;
     void collectiveStarted(int64_t collective) override;

@@ -524,7 +524,8 @@ void RecordingWriter::handle(const JoinedRecord &joined)
          .phase = row.phase,
          .operation = nccl ? std::optional(open ? open->row.operation : operationOf(record.name)) : std::nullopt,
          .laneId = row.laneId});
-    if (row.category == SpanCategory::Compute && joined.context && belongsToStep(*joined.context))
+    if (row.category == SpanCategory::Compute && joined.context && belongsToStep(*joined.context) &&
+        !joined.context->aside)
         m_brackets.kernel(*joined.context, record.startNs, record.endNs);
 }
 

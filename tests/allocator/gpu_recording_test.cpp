@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small workload of LibTorch on a real GPU: CUPTI's kernels in the database, joined to their units, and the memory
 // equation against the allocator's own statistics.
+#include "core/engine/communicator.h"
 #include "profiler/allocator/cuda_memory.h"
 #include "tests/support/plain_sql.h"
 #include "tests/support/temporary_folder.h"
@@ -145,6 +146,50 @@ TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
     // A broken sum or a missing CUPTI would be a warning.
     for (const std::string &text : database.lines("SELECT text FROM event WHERE kind = 'warning'"))
         ADD_FAILURE() << text;
+}
+
+/// What is cast or copied for a gather, in no span of its own, ahead of the unit's turn.
+TEST(GpuRecording, WhatIsCopiedForAGatherIsOfItsUnitAndStep)
+{
+    if (!hasGpu())
+        GTEST_SKIP() << "no CUDA device";
+    const test::TemporaryFolder folder;
+    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
+    auto opened = Recorder::open(options(folder.path(), RecordLevel::Light, tag));
+    ASSERT_TRUE(opened) << opened.error().text;
+    Recorder &recorder = **opened;
+    recorder.onUnits(std::vector<observe::UnitInfo>{{.name = "block.0"}, {.name = "block.1"}});
+    {
+        engine::Communicator::Options one;
+        one.device = at::Device(at::kCUDA, 0);
+        auto communicator = engine::Communicator::create(one, recorder);
+        ASSERT_TRUE(communicator) << communicator.error().text;
+        const at::Tensor slice = at::ones({1 << 20}, one.device);
+        const at::Tensor cast = at::empty({1 << 20}, slice.options().dtype(at::kBFloat16));
+        const at::Tensor copied = at::empty({1 << 20}, slice.options());
+        recorder.stepBegan(1);
+        {
+            const observe::SpanScope span(recorder, {.name = "backward", .phase = Phase::Backward, .unit = 1});
+            at::relu(slice);
+            (*communicator)->allGather(cast, slice, {.unit = 0, .phase = Phase::Backward}).wait();
+            at::relu(slice);
+        }
+        (*communicator)->allGather(copied, slice, {.unit = 1, .phase = Phase::Forward}).wait();
+        c10::cuda::device_synchronize();
+        recorder.stepEnded({.loss = 1});
+    }
+    ASSERT_TRUE(recorder.close(0));
+
+    test::PlainSql database(folder.path() / "rank-0.sqlite");
+    // The cast is a kernel, the copy is not; both run in the communicator's own stream.
+    EXPECT_EQ(database.lines("SELECT category, phase, number, unit_id, collective_id FROM span JOIN lane USING "
+                             "(lane_id) JOIN step USING (step_id) WHERE lane.kind = 'stream' AND native_id <> (SELECT "
+                             "native_id FROM span JOIN lane USING (lane_id) JOIN name USING (name_id) WHERE lane.kind "
+                             "= 'stream' AND unit_id = 2 AND phase = 'backward' LIMIT 1) ORDER BY start_ns"),
+              (std::vector<std::string>{"compute|backward|1|1|-", "copy|forward|1|2|-"}));
+    EXPECT_EQ(database.lines("SELECT unit_id FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'phase'"),
+              std::vector<std::string>{"2"})
+        << "the gather breaks the block's backward in two";
 }
 
 TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)

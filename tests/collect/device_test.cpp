@@ -131,7 +131,8 @@ private:
 TEST(SpanContext, FitsInSixtyFourBits)
 {
     for (const SpanContext &context :
-         {SpanContext{}, SpanContext{0, 0, Phase::Input}, SpanContext{123'456'789, 700'000, Phase::Validate}})
+         {SpanContext{}, SpanContext{0, 0, Phase::Input}, SpanContext{123'456'789, 700'000, Phase::Validate},
+          SpanContext{123'456'789, 700'000, Phase::Backward, true}, SpanContext{kNoStep, observe::kNoUnit, {}, true}})
         EXPECT_EQ(unpackContext(packContext(context)), context);
 }
 
@@ -211,6 +212,40 @@ TEST_F(DeviceTest, KernelsGetTheStepUnitPhaseAndCollectiveOfTheirCall)
     EXPECT_TRUE(m_state->stopped);
     EXPECT_TRUE(m_state->spans.empty());
     EXPECT_TRUE(m_state->collectives.empty());
+}
+
+TEST_F(DeviceTest, WorkBesideTheComputationIsOfItsUnitAndBreaksNoPhase)
+{
+    open(RecordLevel::Light);
+    m_recorder->stepBegan(1);
+    const int64_t t = realtimeNs();
+    {
+        const observe::SpanScope backward(*m_recorder, {.name = "backward", .phase = Phase::Backward, .unit = 1});
+        m_state->kernel(m_state->launch(), "gemm", t, t + 1000);
+        {
+            const observe::DeviceWorkScope gather(*m_recorder, Phase::Backward, 0);
+            m_state->kernel(m_state->launch(), "cast", t + 1000, t + 2000, 20);
+        }
+        m_state->kernel(m_state->launch(), "gemm", t + 2000, t + 3000);
+    }
+    {
+        const observe::DeviceWorkScope gather(*m_recorder, Phase::Forward, 1);
+        m_state->kernel(m_state->launch(), "cast", t + 3000, t + 4000, 20);
+    }
+    m_recorder->stepEnded({});
+    EXPECT_TRUE(m_state->spans.empty());
+    test::PlainSql database = close();
+    EXPECT_THAT(
+        database.lines("SELECT name.text, phase, step_id, unit_id, collective_id FROM span JOIN lane USING (lane_id) "
+                       "JOIN name USING (name_id) WHERE lane.kind = 'stream' ORDER BY start_ns"),
+        ElementsAre("gemm|backward|1|2|-", "cast|backward|1|1|-", "gemm|backward|1|2|-", "cast|forward|1|2|-"));
+    EXPECT_THAT(database.lines("SELECT name.text, unit_id, duration_ns FROM span JOIN lane USING (lane_id) "
+                               "JOIN name USING (name_id) WHERE lane.kind = 'phase'"),
+                ElementsAre("backward|2|3000"))
+        << "one bracket of what the rank computes";
+    EXPECT_EQ(database.value("SELECT count(*) FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'thread'"), 1)
+        << "the span alone";
+    EXPECT_GE(database.value("SELECT end_ns FROM step"), t + 4000) << "the step waits for it";
 }
 
 TEST_F(DeviceTest, AStepLastsUntilItsDeviceIsDone)

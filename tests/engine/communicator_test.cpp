@@ -34,12 +34,25 @@ public:
         calls.push_back({info});
         return static_cast<int64_t>(calls.size()) - 1;
     }
+    void beginDeviceWork(Phase phase, observe::UnitIndex unit) override
+    {
+        const std::lock_guard lock(m_mutex);
+        work.emplace_back(phase, unit);
+        ++open;
+    }
+    void endDeviceWork() override
+    {
+        const std::lock_guard lock(m_mutex);
+        --open;
+    }
     void collectiveEnqueued(int64_t call) override { mark(call, &Call::enqueued); }
     void collectiveStarted(int64_t call) override { mark(call, &Call::started); }
     void collectiveEnded(int64_t call) override { mark(call, &Call::ended); }
 
     std::vector<Call> calls;
     std::set<std::string> uids;
+    std::vector<std::pair<Phase, observe::UnitIndex>> work; ///< what the device was given, for whom
+    int open = 0;
 
 private:
     void mark(int64_t call, bool Call::*what)
@@ -85,6 +98,22 @@ TEST(Communicator, collectivesGiveTheRightNumbers)
         if (worldSize > 1)
             test::runRanks(worldSize, observer, exerciseCollectives);
     }
+}
+
+/// One rank reports no collectives, but what it copies in their place is somebody's.
+TEST(Communicator, oneRanksCopiesAreOfTheirUnit)
+{
+    Witness witness;
+    const auto communicator = engine::Communicator::create({}, witness).value();
+    const at::Tensor slice = torch::full({4}, 3.0F);
+    const at::Tensor gathered = at::empty({4}, at::kBFloat16);
+    communicator->allGather(gathered, slice, {.unit = 3, .phase = Phase::Forward}).wait();
+    communicator->reduceScatter(gathered.to(at::kFloat), slice, true, {.unit = 2, .phase = Phase::Backward}).wait();
+    EXPECT_TRUE(at::equal(slice, torch::full({4}, 6.0F)));
+    using Work = std::pair<Phase, observe::UnitIndex>;
+    EXPECT_EQ(witness.work, (std::vector<Work>{{Phase::Forward, 3}, {Phase::Backward, 2}}));
+    EXPECT_EQ(witness.open, 0);
+    EXPECT_TRUE(witness.calls.empty());
 }
 
 /// Two engines of one job have groups of the same members each.
