@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <c10/core/ScalarType.h>
+#include <c10/cuda/CUDAStream.h>
 #include <chrono>
 #include <numeric>
 #include <random>
@@ -156,6 +157,7 @@ Pending Communicator::enqueue(observe::CollectiveInfo info, CollectiveTag tag, s
         const Pending pending = enqueue(tag, [&] {
             if (prepare)
                 prepare();
+            info.stream = c10::cuda::getCurrentCUDAStream().stream();
             collective = m_observer.beginCollective(info);
             transfer();
             m_observer.collectiveEnqueued(collective);

@@ -55,6 +55,7 @@ struct CollectiveInfo
     std::string_view dtype; ///< "fp32", "bf16", "int64", …
     int64_t inputBytes = 0;
     int64_t outputBytes = 0;
+    const void *stream = nullptr; ///< on CUDA the cudaStream_t that it runs in
 };
 
 /// What a span is, known when it begins. Names are few and repeat: they are interned.

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,9 @@ public:
     /// From the train thread, at each span and collective: cheap.
     virtual void push(ContextKind kind, uint64_t value) = 0;
     virtual void pop(ContextKind kind) = 0;
+    /// The streamId of records of this stream (a cudaStream_t); nothing where the source can't tell. From the train
+    /// thread, at each collective: cheap.
+    virtual std::optional<uint32_t> streamId(const void *stream) = 0;
     /// What has come in since the last call; never waits for the device. From the recorder's thread.
     virtual ActivityBatch take() = 0;
     /// Ends recording and gives back all that is left. Work that the device has not done by now counts as dropped.

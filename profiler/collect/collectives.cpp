@@ -5,9 +5,9 @@
 
 namespace shardscope::collect {
 
-void Collectives::began(const store::CollectiveRow &row, int64_t number, int64_t step)
+void Collectives::began(const store::CollectiveRow &row, const CollectiveEvent &event)
 {
-    m_open.insert_or_assign(number, Open{row, step, 0});
+    m_open.insert_or_assign(event.number, Open{.row = row, .step = event.step, .stream = event.stream});
     m_sink(row);
 }
 

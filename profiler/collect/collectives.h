@@ -26,10 +26,11 @@ public:
     {
         store::CollectiveRow row;
         int64_t step = kNoStep;
+        std::optional<uint32_t> stream = {}; ///< that it was enqueued in, where that is known
         int64_t startedMonotonicNs = 0;
     };
 
-    void began(const store::CollectiveRow &row, int64_t number, int64_t step);
+    void began(const store::CollectiveRow &row, const CollectiveEvent &event);
     /// Returns the collective once its end is known, to make a span of it.
     std::optional<Open> transfer(const TransferEvent &event);
     /// A kernel or copy of the collective ran; several widen it.

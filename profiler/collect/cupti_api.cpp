@@ -52,6 +52,7 @@ std::string bindAll(CuptiApi &api)
     bind(library, api.getDropped, "cuptiActivityGetNumDroppedRecords", missing);
     bind(library, api.push, "cuptiActivityPushExternalCorrelationId", missing);
     bind(library, api.pop, "cuptiActivityPopExternalCorrelationId", missing);
+    bind(library, api.getStreamId, "cuptiGetStreamIdEx", missing);
     return missing;
 }
 

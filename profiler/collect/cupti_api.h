@@ -31,6 +31,7 @@ struct CuptiApi
     decltype(&cuptiActivityGetNumDroppedRecords) getDropped;
     decltype(&cuptiActivityPushExternalCorrelationId) push;
     decltype(&cuptiActivityPopExternalCorrelationId) pop;
+    decltype(&cuptiGetStreamIdEx) getStreamId;
 
     /// An error names what is missing: the driver, the library, a function of it, or its version.
     static Result<CuptiApi> load();

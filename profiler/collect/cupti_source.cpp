@@ -183,6 +183,18 @@ void CuptiSource::pop(ContextKind kind)
     m_api.pop(externalKind(kind), &last);
 }
 
+std::optional<uint32_t> CuptiSource::streamId(const void *stream)
+{
+    if (const auto found = m_streamIds.find(stream); found != m_streamIds.end())
+        return found->second;
+    uint32_t id = 0;
+    const auto handle = static_cast<CUstream>(const_cast<void *>(stream));
+    if (m_api.getStreamId(nullptr, handle, 0, &id) != CUPTI_SUCCESS)
+        return std::nullopt;
+    m_streamIds.emplace(stream, id);
+    return id;
+}
+
 void CuptiSource::flushLoop()
 {
     std::unique_lock lock(m_mutex);

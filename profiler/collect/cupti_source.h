@@ -29,6 +29,7 @@ public:
     Result<> setLevel(RecordLevel level) override;
     void push(ContextKind kind, uint64_t value) override;
     void pop(ContextKind kind) override;
+    std::optional<uint32_t> streamId(const void *stream) override;
     ActivityBatch take() override;
     ActivityBatch stop() override;
 
@@ -49,6 +50,7 @@ private:
     std::vector<CUpti_ActivityKind> m_enabled;
     std::vector<std::string> m_warnings; ///< handed out with the next batch
     std::unordered_map<std::string, std::string> m_kernelNames;
+    std::unordered_map<const void *, uint32_t> m_streamIds; ///< the train thread's
     std::atomic<int64_t> m_dropped{0};
 
     std::mutex m_mutex;

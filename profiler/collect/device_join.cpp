@@ -119,8 +119,11 @@ bool DeviceJoin::join(const ActivityRecord &record, bool mayWait)
     if (found == m_calls.end())
         return false;
     Call &call = found->second;
-    // Its collective's correlation may come in the next buffer: without it the collective would have no times.
-    if (mayWait && !call.collective && record.kind == ActivityKind::Kernel && isNcclKernel(record.name))
+    // Its collective's correlation may come in the next buffer: without it the collective would have no times, or
+    // NCCL's set-up would pass for copies of the unit.
+    const bool isCopy = record.kind != ActivityKind::Kernel;
+    const bool maybeOfCollective = isCopy ? call.context && call.context->aside : isNcclKernel(record.name);
+    if (mayWait && !call.collective && maybeOfCollective)
         return false;
     m_sinks.work({record, call.context, call.collective});
     settle(call, record.endNs);

@@ -37,7 +37,8 @@ struct JoinedRecord
 
 /// Joins device records to the calls that caused them, by correlation id, and so to the spans and collectives round
 /// those. Records and correlations come in any order and in different batches; the two correlations of a call may come
-/// apart too, so a call is remembered one batch longer than needed, and an NCCL kernel waits one for its collective.
+/// apart too, so a call is remembered one batch longer than needed, and an NCCL kernel or a copy beside the computation
+/// waits one for its collective.
 class DeviceJoin
 {
 public:

@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kCompute = 100;
 constexpr int64_t kCommunication = 200;
 constexpr int64_t kCopies = 250;
+constexpr int64_t kSetUp = 275;
 constexpr int64_t kThreads = 300;
 
 struct Role
@@ -30,6 +31,8 @@ constexpr Role roleOf(StreamRole role)
         return {"compute", kCompute};
     case StreamRole::Communication:
         return {"communication", kCommunication};
+    case StreamRole::SetUp:
+        return {"NCCL set-up", kSetUp};
     case StreamRole::Copies:
         break;
     }

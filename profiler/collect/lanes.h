@@ -13,8 +13,8 @@
 namespace shardscope::collect {
 
 /// What a stream is there for, as far as its work so far tells; the later in this list, the surer. A stream that
-/// computes copies too, and NCCL's has casts and sums of its own.
-enum class StreamRole { Copies, Compute, Communication };
+/// computes copies too, and NCCL's has casts and sums of its own. SetUp: NCCL's copies when it connects ranks.
+enum class StreamRole { SetUp, Copies, Compute, Communication };
 
 /// The lanes of a rank: one of phases, one a thread, one a CUDA stream (or, where the transfers are the host's, one for
 /// communication). Each is made, and its row handed on, when something first happens there.
@@ -28,13 +28,13 @@ public:
     int64_t communication();
     int64_t thread(int32_t threadId);
     /// A stream on which work of this kind ran. The first of each role has the role's name ("compute", "communication",
-    /// "copies"), others their number too ("compute (stream 13)"): within a rank names are unique.
+    /// "copies", "NCCL set-up"), others their number too ("compute (stream 13)"): within a rank names are unique.
     int64_t stream(uint32_t contextId, uint32_t streamId, StreamRole work);
 
 private:
     struct Stream
     {
-        StreamRole role = StreamRole::Copies;
+        StreamRole role = StreamRole::SetUp;
         store::LaneRow row;
     };
     int64_t make(store::LaneRow row);

@@ -306,7 +306,8 @@ int64_t Recorder::Impl::beginCollective(const observe::CollectiveInfo &info)
                          .step = step,
                          .inputBytes = info.inputBytes,
                          .outputBytes = info.outputBytes,
-                         .enqueuedNs = realtimeNs()});
+                         .enqueuedNs = realtimeNs(),
+                         .stream = m_activity && info.stream ? m_activity->streamId(info.stream) : std::nullopt});
     if (m_activity)
         m_activity->push(ContextKind::Collective, static_cast<uint64_t>(number));
     return number;

@@ -47,6 +47,7 @@ struct CollectiveEvent
     int64_t inputBytes = 0;
     int64_t outputBytes = 0;
     int64_t enqueuedNs = 0;
+    std::optional<uint32_t> stream; ///< of its device records
 };
 
 /// A collective's transfer began or ended, as the host saw it.

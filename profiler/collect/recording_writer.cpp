@@ -62,6 +62,7 @@ constexpr SpanCategory categoryOf(StreamRole role)
     case StreamRole::Compute:
         return SpanCategory::Compute;
     case StreamRole::Copies:
+    case StreamRole::SetUp:
         break;
     }
     return SpanCategory::Copy;
@@ -248,7 +249,7 @@ void RecordingWriter::handle(const CollectiveEvent &event)
                                    .inputBytes = event.inputBytes,
                                    .outputBytes = event.outputBytes,
                                    .enqueuedNs = event.enqueuedNs};
-    m_collectives.began(row, event.number, event.step);
+    m_collectives.began(row, event);
     if (event.number % kForgetEvery == 0)
         m_collectives.forgetBefore(event.number - kEndedKnown, event.number - kCollectivesKnown);
     if (!m_cuda && belongsToStep(event))
@@ -470,6 +471,16 @@ void RecordingWriter::take(ActivityBatch &&batch)
     m_join.take(std::move(batch.records));
 }
 
+/// NCCL connects ranks within the first calls that need it, by copies in streams of its own: they are made while a
+/// collective is enqueued, and are none of it.
+bool RecordingWriter::isSetUp(const JoinedRecord &joined) const
+{
+    if (joined.record.kind == ActivityKind::Kernel || !joined.collective)
+        return false;
+    const Collectives::Open *collective = m_collectives.find(*joined.collective);
+    return collective && collective->stream && *collective->stream != joined.record.streamId;
+}
+
 void RecordingWriter::handle(const JoinedRecord &joined)
 {
     const ActivityRecord &record = joined.record;
@@ -484,8 +495,10 @@ void RecordingWriter::handle(const JoinedRecord &joined)
         m_flight.started(*joined.collective, record.startNs);
         m_flight.ended(*joined.collective, record.endNs);
     }
+    const bool setUp = isSetUp(joined);
     const StreamRole role = nccl                                  ? StreamRole::Communication
                             : record.kind == ActivityKind::Kernel ? StreamRole::Compute
+                            : setUp                               ? StreamRole::SetUp
                                                                   : StreamRole::Copies;
     store::SpanRow row{.laneId = m_lanes.stream(record.contextId, record.streamId, role),
                        .startNs = record.startNs,
@@ -496,9 +509,10 @@ void RecordingWriter::handle(const JoinedRecord &joined)
     if (joined.context) {
         row.phase = joined.context->phase;
         row.stepId = stepId(joined.context->step);
-        row.unitId = unitId(joined.context->unit);
+        if (!setUp)
+            row.unitId = unitId(joined.context->unit);
     }
-    if (joined.collective)
+    if (joined.collective && !setUp)
         row.collectiveId = collectiveId(*joined.collective);
     if (open) {
         row.phase = open->row.phase;

@@ -76,6 +76,7 @@ private:
     void handle(const ConfigurationEvent &event);
     void handle(const JoinedRecord &joined);
     void handleCall(const JoinedRecord &joined);
+    bool isSetUp(const JoinedRecord &joined) const;
     void addSpan(store::SpanRow row, int64_t endNs);
     int64_t addMemory(size_t source, const MemoryReading &reading, int64_t step, bool isPeak,
                       const DeviceMemoryUse &use);

@@ -192,6 +192,45 @@ TEST(GpuRecording, WhatIsCopiedForAGatherIsOfItsUnitAndStep)
         << "the gather breaks the block's backward in two";
 }
 
+/// A copy that NCCL makes in a stream of its own while it is given a collective.
+TEST(GpuRecording, ACopyInAnotherStreamIsNoPartOfItsCollective)
+{
+    if (!hasGpu())
+        GTEST_SKIP() << "no CUDA device";
+    const test::TemporaryFolder folder;
+    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
+    auto opened = Recorder::open(options(folder.path(), RecordLevel::Light, tag));
+    ASSERT_TRUE(opened) << opened.error().text;
+    Recorder &recorder = **opened;
+    recorder.onUnits(std::vector<observe::UnitInfo>{{.name = "block.0"}});
+    recorder.onCommunicator({.uid = "abc", .backend = "nccl", .members = {0, 1}});
+    const at::Tensor memory = at::ones({1 << 16}, at::TensorOptions().device(at::kCUDA));
+    const auto own = c10::cuda::getStreamFromPool(true, 0);
+    const auto foreign = c10::cuda::getStreamFromPool(false, 0);
+    c10::cuda::device_synchronize();
+    recorder.stepBegan(1);
+    const auto half = memory.nbytes() / 2;
+    auto *bytes = static_cast<char *>(memory.mutable_data_ptr());
+    for (int i = 0; i < 3; ++i) {
+        const observe::DeviceWorkScope work(recorder, Phase::Forward, 0);
+        const int64_t collective = recorder.beginCollective(
+            {.operation = Operation::AllGather, .unit = 0, .dtype = "fp32", .stream = own.stream()});
+        ASSERT_EQ(::cudaMemsetAsync(bytes, 0, half, foreign.stream()), cudaSuccess);
+        ASSERT_EQ(::cudaMemcpyAsync(bytes + half, bytes, half, cudaMemcpyDeviceToDevice, own.stream()), cudaSuccess);
+        recorder.collectiveEnqueued(collective);
+    }
+    c10::cuda::device_synchronize();
+    recorder.stepEnded({.loss = 1});
+    ASSERT_TRUE(recorder.close(0));
+
+    test::PlainSql database(folder.path() / "rank-0.sqlite");
+    EXPECT_EQ(database.lines("SELECT lane.name, name.text, phase, step_id, unit_id, group_concat(collective_id), "
+                             "count(*) FROM span JOIN lane USING (lane_id) JOIN name USING (name_id) WHERE lane.kind = "
+                             "'stream' AND category = 'copy' GROUP BY lane_id ORDER BY lane.name"),
+              (std::vector<std::string>{"NCCL set-up|memset|forward|1|-|-|3",
+                                        "copies|memcpy device to device|forward|1|1|1,2,3|3"}));
+}
+
 TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
 {
     if (!hasGpu())

@@ -78,6 +78,7 @@ protected:
     /// the computation of the block in front of it, in forward and in backward.
     void expectGathersAhead(int64_t step, bool ahead);
     void expectEveryChangeRecorded();
+    void expectCopiesToBeOfTheirUnits();
 
     /// The first step under a change.
     int64_t firstStep(const std::string &name) const;

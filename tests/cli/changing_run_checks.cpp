@@ -44,6 +44,8 @@ void ChangingRun::expectAllToBeWell()
         expectGathersAhead(firstStep("late") + 1, false);
     }
     expectEveryChangeRecorded();
+    if (m_device == DeviceKind::Cuda)
+        expectCopiesToBeOfTheirUnits();
 }
 
 std::vector<std::vector<store::SqlValue>> ChangingRun::query(const std::string &sql)
@@ -225,6 +227,23 @@ void ChangingRun::expectEveryChangeRecorded()
     EXPECT_EQ(number(query("select count(*) from event where kind = 'toggle'")[0][0]),
               static_cast<int64_t>(2 * m_made.size()));
     EXPECT_GT(number(query("select count(*) from allocation")[0][0]), 0);
+}
+
+/// Beside NCCL's kernels there are the copies round them, which are their units', and those by which NCCL connects
+/// ranks, which are nobody's.
+void ChangingRun::expectCopiesToBeOfTheirUnits()
+{
+    const std::string ofStreams = "from span join lane using (lane_id) where lane.kind = 'stream' and ";
+    const std::string ofNccl = "lane.name like 'communication%' and category <> 'communication' and ";
+    EXPECT_GT(number(query("select count(*) " + ofStreams + ofNccl + "unit_id is not null")[0][0]), 0);
+    EXPECT_EQ(number(query("select count(*) " + ofStreams + ofNccl + "(unit_id is null or phase is null)")[0][0]), 0);
+    const std::string ofSetUp = "lane.name like 'NCCL set-up%'";
+    EXPECT_GT(number(query("select count(*) " + ofStreams + ofSetUp)[0][0]), 0);
+    EXPECT_EQ(number(query("select count(*) " + ofStreams + ofSetUp + " and collective_id is not null")[0][0]), 0);
+    EXPECT_EQ(number(query("select count(*) " + ofStreams +
+                           "collective_id is not null and category = 'copy' and "
+                           "lane.name not like 'communication%'")[0][0]),
+              0);
 }
 
 std::map<std::string, Sides> ChangingRun::figuresAround(const std::string &name)

@@ -69,11 +69,12 @@ public:
             batch.records.push_back(call);
             return id;
         }
-        void kernel(uint32_t correlation, std::string_view name, int64_t startNs, int64_t endNs, uint32_t stream = 7)
+        void kernel(uint32_t correlation, std::string_view name, int64_t startNs, int64_t endNs, uint32_t stream = 7,
+                    ActivityKind kind = ActivityKind::Kernel)
         {
             const std::lock_guard lock(mutex);
             ActivityRecord record;
-            record.kind = ActivityKind::Kernel;
+            record.kind = kind;
             record.correlation = correlation;
             record.name = name;
             record.startNs = startNs;
@@ -100,6 +101,11 @@ public:
     {
         const std::lock_guard lock(m_state->mutex);
         stack(kind).pop_back();
+    }
+    /// A stream is its number.
+    std::optional<uint32_t> streamId(const void *stream) override
+    {
+        return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(stream));
     }
     Result<> setLevel(RecordLevel level) override
     {
@@ -248,6 +254,43 @@ TEST_F(DeviceTest, WorkBesideTheComputationIsOfItsUnitAndBreaksNoPhase)
     EXPECT_GE(database.value("SELECT end_ns FROM step"), t + 4000) << "the step waits for it";
 }
 
+TEST_F(DeviceTest, WhatConnectsRanksIsNoPartOfTheCollectiveThatNeededIt)
+{
+    open(RecordLevel::Light);
+    const int64_t t = realtimeNs();
+    const observe::CollectiveInfo info{.operation = Operation::AllReduce,
+                                       .unit = 1,
+                                       .phase = Phase::Input,
+                                       .dtype = "fp64",
+                                       .stream = reinterpret_cast<const void *>(20)};
+    const auto call = [&](int64_t startNs) {
+        const observe::DeviceWorkScope scope(*m_recorder, Phase::Input, 1);
+        const int64_t number = m_recorder->beginCollective(info);
+        m_state->kernel(m_state->launch(), "memcpy host to device", startNs, startNs + 10, 142, ActivityKind::Memcpy);
+        m_state->kernel(m_state->launch(), "memset", startNs + 20, startNs + 30, 143, ActivityKind::Memset);
+        m_state->kernel(m_state->launch(), "ncclDevKernel_AllReduce_Sum_f64", startNs + 40, startNs + 60, 20);
+        m_state->kernel(m_state->launch(), "memcpy device to device", startNs + 60, startNs + 70, 20,
+                        ActivityKind::Memcpy);
+        m_recorder->collectiveEnqueued(number);
+    };
+    call(t);
+    m_recorder->stepBegan(1);
+    call(t + 100);
+    m_recorder->stepEnded({});
+    test::PlainSql database = close();
+    EXPECT_THAT(
+        database.lines("SELECT lane.name, name.text, phase, step_id, unit_id, collective_id FROM span JOIN lane "
+                       "USING (lane_id) JOIN name USING (name_id) WHERE lane.kind = 'stream' ORDER BY start_ns"),
+        ElementsAre("NCCL set-up|memcpy host to device|input|-|-|-", "NCCL set-up (stream 143)|memset|input|-|-|-",
+                    "communication|ncclDevKernel_AllReduce_Sum_f64|input|-|2|1",
+                    "communication|memcpy device to device|input|-|2|1",
+                    "NCCL set-up|memcpy host to device|input|1|-|-", "NCCL set-up (stream 143)|memset|input|1|-|-",
+                    "communication|ncclDevKernel_AllReduce_Sum_f64|input|1|2|2",
+                    "communication|memcpy device to device|input|1|2|2"));
+    EXPECT_THAT(database.lines("SELECT started_ns - " + std::to_string(t) + " FROM collective ORDER BY sequence, 1"),
+                ElementsAre("40", "140"));
+}
+
 TEST_F(DeviceTest, AStepLastsUntilItsDeviceIsDone)
 {
     open(RecordLevel::Light);
@@ -288,7 +331,10 @@ TEST(Lanes, AreNamedByWhatRunsThere)
     EXPECT_EQ(lanes.stream(1, 20, StreamRole::Communication), nccl);
     EXPECT_EQ(lanes.stream(1, 20, StreamRole::Copies), nccl);
     const int64_t side = lanes.stream(1, 13, StreamRole::Compute);
-    const int64_t offload = lanes.stream(1, 24, StreamRole::Copies);
+    const int64_t offload = lanes.stream(1, 24, StreamRole::SetUp); // its like, of a slower start
+    const int64_t setUp = lanes.stream(1, 142, StreamRole::SetUp);
+    EXPECT_EQ(rows[setUp].name, "NCCL set-up (stream 142)");
+    EXPECT_EQ(lanes.stream(1, 24, StreamRole::Copies), offload);
     EXPECT_EQ(lanes.stream(1, 7, StreamRole::Copies), main);
     EXPECT_EQ(rows[main].name, "compute");
     EXPECT_EQ(rows[nccl].name, "communication");
@@ -298,14 +344,15 @@ TEST(Lanes, AreNamedByWhatRunsThere)
     EXPECT_LT(rows[main].sortOrder, rows[side].sortOrder);
     EXPECT_LT(rows[side].sortOrder, rows[nccl].sortOrder);
     EXPECT_LT(rows[nccl].sortOrder, rows[offload].sortOrder);
-    EXPECT_LT(rows[offload].sortOrder, rows[lanes.thread(5)].sortOrder);
+    EXPECT_LT(rows[offload].sortOrder, rows[setUp].sortOrder);
+    EXPECT_LT(rows[setUp].sortOrder, rows[lanes.thread(5)].sortOrder);
 }
 
 TEST(Collectives, AreForgottenAlsoWhereNoEndIsEverKnown)
 {
     Collectives collectives([](const store::CollectiveRow &) {});
     for (int64_t number = 0; number < 3; ++number)
-        collectives.began({.collectiveId = number + 1}, number, 1);
+        collectives.began({.collectiveId = number + 1}, {.number = number, .step = 1});
     collectives.deviceWork(0, 10, 20);
     collectives.forgetBefore(2, 0);
     EXPECT_FALSE(collectives.find(0)) << "it has ended";
@@ -515,6 +562,35 @@ TEST(DeviceJoin, TheTwoCorrelationsOfACallMayComeApart)
     join.take({});
     join.take({});
     EXPECT_EQ(join.remembered(), 0u);
+}
+
+TEST(DeviceJoin, ACopyBesideTheComputationWaitsForItsCollective)
+{
+    ActivityRecord aside = spanOf(1);
+    aside.contextValue = packContext({1, 0, Phase::Forward, true});
+    ActivityRecord copy = kernelOf(1, "memset");
+    copy.kind = ActivityKind::Memset;
+    ActivityRecord collective = spanOf(1);
+    collective.context = ContextKind::Collective;
+    collective.contextValue = 70;
+    std::vector<JoinedRecord> work;
+    DeviceJoin join({.work = [&](const JoinedRecord &joined) { work.push_back(joined); },
+                     .owes = [](int64_t) {},
+                     .paid = [](int64_t, int64_t) {}});
+    join.take({aside, copy});
+    EXPECT_TRUE(work.empty());
+    join.take({collective});
+    ASSERT_EQ(work.size(), 1u);
+    EXPECT_EQ(work[0].collective, 70);
+    // Of none: taken a batch later. In a span, at once.
+    aside.correlation = copy.correlation = 2;
+    ActivityRecord ofSpan = copy;
+    ofSpan.correlation = 3;
+    join.take({aside, copy, spanOf(3), ofSpan});
+    EXPECT_EQ(work.size(), 2u);
+    join.take({});
+    ASSERT_EQ(work.size(), 3u);
+    EXPECT_TRUE(work[2].context->aside);
 }
 
 TEST(Cupti, SaysWhyThereIsNone)
