@@ -60,6 +60,7 @@ struct Bucket
     StateMemory gradientOnHost;            ///< of offloaded gradients, and of those that the host's update reads
     bool gradientIsAway = false;           ///< it lies there and not in gradient_S
     std::function<void()> waitForGradient; ///< blocks a thread until it does
+    std::function<void()> fetching;        ///< gradient_S is on its way back; makes the current stream wait
     at::Tensor squares;                    ///< fp64 scalar: Σ of the squares of what is owned, where taken early
     at::Tensor unreduced_G;                ///< fp32, the gradient before its reduction
     bool unreducedHolds = false;           ///< unreduced_G has the sum of earlier passes

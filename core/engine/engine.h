@@ -243,6 +243,7 @@ private:
     void waitForUpdates();
     void sendGradient(Bucket &bucket);
     void fetchGradient(Bucket &bucket);
+    void beginFetch(Bucket &bucket);
     at::Tensor gatherSource(Bucket &bucket);
     void readAhead(const Unit &unit, Phase phase);
     void endReading(Bucket &bucket);

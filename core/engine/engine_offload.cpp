@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <ranges>
 #include <thread>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -117,14 +118,22 @@ void Engine::sendGradient(Bucket &bucket)
     bucket.gradientIsAway = true;
 }
 
+/// What the current stream does from here on has the gradient in gradient_S.
 void Engine::fetchGradient(Bucket &bucket)
+{
+    beginFetch(bucket);
+    if (bucket.fetching)
+        std::exchange(bucket.fetching, {})();
+}
+
+void Engine::beginFetch(Bucket &bucket)
 {
     if (!bucket.gradientIsAway)
         return;
     const observe::SpanScope span(m_observer, {"fetch gradient", SpanCategory::Copy, Phase::Optimizer, bucket.index,
                                                bucket.held.size() * bucket.gradientOnHost.elementBytes()});
     bucket.gradient_S = allocate(bucket.held.size(), fp32(), MemoryCategory::Gradients, bucket.index);
-    m_gradientOffload->fetch(bucket.gradient_S, bucket.gradientOnHost.tensor());
+    bucket.fetching = m_gradientOffload->fetch(bucket.gradient_S, bucket.gradientOnHost.tensor());
     bucket.gradientIsAway = false;
 }
 

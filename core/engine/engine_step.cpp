@@ -111,7 +111,7 @@ void Engine::optimizerStep(double learningRate, double clipNorm, const StepScala
         Bucket &bucket = *here[i];
         fetchGradient(bucket);
         if (i + 1 < here.size()) // the next one's comes while this one is updated
-            fetchGradient(*here[i + 1]);
+            beginFetch(*here[i + 1]);
         const observe::SpanScope span(m_observer, {"optimizer", SpanCategory::Compute, Phase::Optimizer, bucket.index});
         const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, bucket.index});
         updateBucket(bucket, rule, factor);

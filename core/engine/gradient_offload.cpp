@@ -55,16 +55,16 @@ void GradientOffload::drain(size_t keep)
         m_leaving.front().isCopied->block(c10::cuda::getCurrentCUDAStream());
 }
 
-void GradientOffload::fetch(const at::Tensor &gradient_S, const at::Tensor &host_S)
+std::function<void()> GradientOffload::fetch(const at::Tensor &gradient_S, const at::Tensor &host_S)
 {
     followCurrentStream(m_stream->copies); // its memory may be what the computation is still at
     {
         const c10::cuda::CUDAStreamGuard guard(m_stream->copies);
         gradient_S.copy_(host_S, true);
     }
-    at::cuda::CUDAEvent isBack;
-    isBack.record(m_stream->copies);
-    isBack.block(c10::cuda::getCurrentCUDAStream());
+    const auto isBack = std::make_shared<at::cuda::CUDAEvent>();
+    isBack->record(m_stream->copies);
+    return [isBack] { isBack->block(c10::cuda::getCurrentCUDAStream()); };
 }
 
 } // namespace shardscope::engine

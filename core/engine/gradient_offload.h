@@ -21,8 +21,8 @@ public:
     std::function<void()> send(at::Tensor gradient_S, const at::Tensor &host_S);
     /// Frees the device's memory of all but the `keep` youngest of what was sent.
     void drain(size_t keep);
-    /// What the current stream does from here on has it.
-    void fetch(const at::Tensor &gradient_S, const at::Tensor &host_S);
+    /// Begins to copy back, behind what the current stream has before it. The result makes the current stream wait.
+    std::function<void()> fetch(const at::Tensor &gradient_S, const at::Tensor &host_S);
 
 private:
     struct Stream;

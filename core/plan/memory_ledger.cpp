@@ -103,10 +103,16 @@ static int64_t slotsOf(const shapes::ModelPlan &plan, int64_t blockBytes)
     return limit > 0 && blockBytes > 0 ? std::clamp<int64_t>(limit / blockBytes, 1, slots) : slots;
 }
 
+struct SlotElements
+{
+    int64_t all = 0;
+    int64_t ofBlock = 0; ///< of these, what one block uses
+};
+
 /// Slots as the engine makes them (Engine::assignSlots()): blocks share some for each of their buckets; embedding and
 /// head share one as large as the largest of them, and what is less than half of it has its own.
-static int64_t slotElements(const shapes::ModelPlan &plan, const std::vector<LedgerUnit> &units,
-                            const LedgerOptions &options)
+static SlotElements slotElementsOf(const shapes::ModelPlan &plan, const std::vector<LedgerUnit> &units,
+                                   const LedgerOptions &options)
 {
     struct Class
     {
@@ -135,9 +141,11 @@ static int64_t slotElements(const shapes::ModelPlan &plan, const std::vector<Led
     for (const auto &[place, own] : ofBlocks)
         blockElements += own.users > 0 && !own.isWrapped ? own.largest : 0;
     const int64_t slots = slotsOf(plan, blockElements * shapes::bytesOf(options.compute));
-    int64_t sum = 0;
-    for (const auto &[place, own] : ofBlocks)
-        sum += std::min(own.users, own.isWrapped ? 1 : slots) * own.largest;
+    SlotElements sum;
+    for (const auto &[place, own] : ofBlocks) {
+        sum.all += std::min(own.users, own.isWrapped ? 1 : slots) * own.largest;
+        sum.ofBlock += own.users > 0 ? own.largest : 0;
+    }
     std::set<const LedgerUnit *> served;
     bool sharesEdge = false;
     for (const auto &[unit, bucket] : edges) {
@@ -146,9 +154,10 @@ static int64_t slotElements(const shapes::ModelPlan &plan, const std::vector<Led
         if (!usesSlot(*bucket, options))
             continue;
         sharesEdge = sharesEdge || isFirst;
-        sum += isFirst ? 0 : bucket->padded;
+        sum.all += isFirst ? 0 : bucket->padded;
     }
-    return sum + (sharesEdge ? largestEdge : 0);
+    sum.all += sharesEdge ? largestEdge : 0;
+    return sum;
 }
 
 /// What is kept whole to the end of a pass, and what smaller groups share between forward and backward: all blocks but
@@ -183,8 +192,11 @@ MemoryLedger ledgerOf(const shapes::ModelPlan &plan, const LedgerOptions &option
         }
     }
     ledger.peak = ledger.atRest;
-    ledger.peak.gathered =
-        (slotElements(plan, units, options) + keptElements(units, options)) * shapes::bytesOf(options.compute);
+    const int64_t compute = shapes::bytesOf(options.compute);
+    const SlotElements slots = slotElementsOf(plan, units, options);
+    const int64_t kept = keptElements(units, options);
+    ledger.peak.gathered = (slots.all + kept) * compute;
+    ledger.gatheredAtLastBlock = (slots.ofBlock + kept) * compute;
     GradientPeak gradients = gradientPeakOf(plan.pass, units, options.microBatches);
     ledger.peak.gradients = gradients.bytes;
     ledger.unreduced = gradients.unreducedBytes;

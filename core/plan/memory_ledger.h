@@ -60,10 +60,11 @@ struct MemoryLedger
     int64_t gradientsBefore = 0; ///< of gradients: when the last micro-batch's forward begins
     /// Of gradients: while each unit's backward runs in the last micro-batch; units in the order of the forward pass.
     std::vector<int64_t> gradientsAtUnit;
-    int64_t unreduced = 0;       ///< of peak.gradients: what waits for its reduction, or is in it
-    int64_t paddingElements = 0; ///< of all buckets, before ranks share them
-    int64_t hostBytes = 0;       ///< offloaded to the host's memory
-    int64_t fileBytes = 0;       ///< offloaded to a drive
+    int64_t gatheredAtLastBlock = 0; ///< while backward is at the last block that it reaches; exact where none is kept
+    int64_t unreduced = 0;           ///< of peak.gradients: what waits for its reduction, or is in it
+    int64_t paddingElements = 0;     ///< of all buckets, before ranks share them
+    int64_t hostBytes = 0;           ///< offloaded to the host's memory
+    int64_t fileBytes = 0;           ///< offloaded to a drive
 };
 
 /// Gathered bytes are exact without a limit on them, with one they are the most that it allows. Of offloaded gradients

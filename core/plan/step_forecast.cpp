@@ -114,10 +114,11 @@ private:
     /// A matrix of the hidden width: what units hand on.
     int64_t streamBytes() const { return m_memory[0].keptBytes; }
 
-    void note(int64_t activations, int64_t temporary, int64_t gradients)
+    void note(int64_t activations, int64_t temporary, int64_t gradients, int64_t gathered)
     {
         StepForecast moment{.states = m_ledger.peak, .activations = activations, .temporary = temporary};
         moment.states.gradients = gradients;
+        moment.states.gathered = gathered;
         if (moment.total() > m_fullest.total())
             m_fullest = moment;
     }
@@ -129,7 +130,7 @@ private:
             const int64_t leaving = unit > 0 && offloads(unit - 1) ? matrixBytes(unit - 1) : 0;
             const int64_t left = unit > 0 ? leftBytes(unit - 1) : 0;
             note(stays + leaving + own.keptBytes, left + own.forwardBytes - own.keptBytes,
-                 unit == m_head ? m_ledger.gradientsAtUnit[unit] : m_ledger.gradientsBefore);
+                 unit == m_head ? m_ledger.gradientsAtUnit[unit] : m_ledger.gradientsBefore, m_ledger.peak.gathered);
             stays += staysBytes(unit);
         }
     }
@@ -139,15 +140,17 @@ private:
         int64_t stays = 0; // of the units before
         for (size_t unit = 0; unit < m_head; ++unit)
             stays += staysBytes(unit);
+        const size_t last = std::max<size_t>(1, m_firstTrained);
         for (size_t unit = m_head; unit-- > 1 && unit >= m_firstTrained;) {
             stays -= staysBytes(unit);
             const UnitMemory &own = m_memory[unit];
             const bool fetchesAhead = unit - 1 >= m_firstTrained && offloads(unit - 1);
             const int64_t input = unit == 1 && offloads(unit) ? streamBytes() : 0;
             note(stays + input + (fetchesAhead ? matrixBytes(unit - 1) : 0) + own.keptBytes,
-                 stream + own.backwardBytes - own.keptBytes, m_ledger.gradientsAtUnit[unit]);
+                 stream + own.backwardBytes - own.keptBytes, m_ledger.gradientsAtUnit[unit],
+                 unit == last ? m_ledger.gatheredAtLastBlock : m_ledger.peak.gathered);
         }
-        note(0, stream, m_ledger.gradientsAtUnit[0]);
+        note(0, stream, m_ledger.gradientsAtUnit[0], m_ledger.gatheredAtLastBlock);
     }
 
     const shapes::ModelPlan &m_plan;
