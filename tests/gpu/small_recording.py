@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A run of `tiny` that records everything, packed to be brought back: what the tests of the views open as a recording of real
-GPUs. Each rank has a GPU of its own.
+GPUs. Each rank has a GPU of its own, or, with --share-device, its turns on the first one.
 
     tests/gpu/small_recording.py --ranks 2 --out recording.tar.xz      SHARDSCOPE_BIN names bin/
 """
@@ -21,15 +21,21 @@ SETTINGS = {"model.preset": "tiny", "train.steps": 6, "train.micro_batch": 2, "t
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--share-device", action="store_true")
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
     worker = rank_processes.worker()
     with tempfile.TemporaryDirectory(prefix="recording-") as base:
-        name = f"{options.ranks}-gpus"
+        name = f"{options.ranks}-{'ranks' if options.share_device else 'gpus'}"
         folder = os.path.join(base, name)
         open(folder + ".toml", "w").close()
+        settings = {**SETTINGS, "run.name": name, "data.path": rank_processes.SOURCE + "/LICENSES", "train.steps": options.steps,
+                    "parallel.share_device": str(options.share_device).lower()}
+        settings.update(assignment.split("=", 1) for assignment in options.set)
         command = [worker, folder + ".toml", "--out", folder]
-        for key, value in {**SETTINGS, "run.name": name, "data.path": rank_processes.SOURCE + "/LICENSES"}.items():
+        for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         if failed := rank_processes.run(command, options.ranks, folder, timeout=300):
             sys.exit(failed.text)

@@ -103,9 +103,17 @@ OTHERS = {"bf16 grad": {"precision.reduce": "bf16"},
           "act": {"memory.activation_offload": "true"},
           "act block": {"memory.recompute": "block", "memory.activation_offload": "true"},
           "block cpu": {"memory.recompute": "block", **places("cpu", True)}}
-# What four ranks and more have: groups of two.
-GROUPS = [("hybrid", "", {"parallel.shard_group": 2}), ("hybrid", "block cpu", {"parallel.shard_group": 2, **OTHERS["block cpu"]}),
-          ("full", "reshard 2", {"parallel.reshard_group": 2})]
+
+
+def groups(ranks, cuda):
+    """Rows of what four ranks and more have: hybrid in groups of 2, 4 … and resharding to as many."""
+    rows, size = [], 2
+    while size < ranks:
+        rows += [("hybrid", str(size), {"parallel.shard_group": size}), ("full", f"reshard {size}", {"parallel.reshard_group": size})]
+        size *= 2
+    if cuda and rows:
+        rows.append(("hybrid", "2 block cpu", {"parallel.shard_group": 2, **OTHERS["block cpu"]}))
+    return rows
 
 
 def cases(ranks, cuda, precision):
@@ -114,8 +122,22 @@ def cases(ranks, cuda, precision):
     special = {name: places(name, cuda) for name in (["cpu", "opt", "grad", "nvme"] if cuda else ["nvme"])}
     special.update({name: settings for name, settings in OTHERS.items()
                     if (ranks > 1 and precision != "fp32" or name != "bf16 grad") and (cuda or not {"cpu", "act"} & set(name.split()))})
-    groups = [row for row in GROUPS if cuda or "cpu" not in row[1]] if ranks >= 4 else []
-    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2] + groups
+    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2] + groups(ranks, cuda)
+
+
+def curve_of(special):
+    """Rows with adapters have a curve of their own."""
+    return "lora" if special.startswith("lora") else ""
+
+
+def rows_of(precisions, counts, cuda):
+    """Every row (precision, ranks, *case), behind those of one rank that they are compared with."""
+    rows = []
+    for precision in precisions:
+        several = [(precision, ranks, *case) for ranks in counts if ranks > 1 for case in cases(ranks, cuda, precision)]
+        curves = {curve_of(row[3]) for row in several}
+        rows += [(precision, 1, *case) for case in cases(1, cuda, precision) if 1 in counts or case[1] in curves] + several
+    return rows
 
 
 def main():
@@ -139,8 +161,7 @@ def main():
     bad = 0
     print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':9} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} {'grown':>5} "
           f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
-    rows = [(precision, ranks, *case) for precision in options.precisions.split(",") for ranks in map(int, options.ranks.split(","))
-            for case in cases(ranks, cuda, precision)]
+    rows = rows_of(options.precisions.split(","), [int(count) for count in options.ranks.split(",")], cuda)
     references = {}
 
     def train(row):
@@ -157,12 +178,19 @@ def main():
     for (precision, ranks, strategy, special, _), (folder, failed) in zip(rows, ThreadPool(options.jobs).imap(train, rows)):
         title = f"{precision:9} {ranks:5} {strategy:8} {special:9}"
         losses, norms = ([], []) if failed else curve(folder)
-        if failed or len(losses) != options.steps or None in losses or None in norms:
+        why = failed.text if failed else None
+        if not why and (len(losses) != options.steps or None in losses or None in norms):
+            why = f"{len(losses)} steps recorded, losses {losses[:3]} …"
+        if not why and ranks == 1:
+            references.setdefault((precision, curve_of(special)), (losses, norms))
+        reference = references.get((precision, curve_of(special)))
+        if not why and not reference:
+            why = "the run of 1 rank that it is compared with failed"
+        if why:
             bad += 1
-            print(f"{title} FAILED {failed.text if failed else f'{len(losses)} steps recorded, losses {losses[:3]} …'}", flush=True)
+            print(f"{title} FAILED {why}", flush=True)
             continue
         loss_bound, norm_bound = BOUNDS[precision]
-        reference = references.setdefault((precision, special.startswith("lora")), (losses, norms))
         loss, norm = largest_difference(losses, reference[0]), largest_difference(norms, reference[1])
         r = recorded(folder, cuda)
         wrong = (loss > loss_bound or norm > norm_bound or r["unequal"] or r["grown"] or not r["samples"] or r["dropped"]
