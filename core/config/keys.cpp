@@ -448,7 +448,8 @@ static std::vector<Key> keepingKeys()
          .field = FIELD(checkpoint.asynchronous)},
         {.path = "record.level",
          .label = "Recording",
-         .help = "What is recorded: off, light (spans, collectives, sums), full (launches and allocations too).",
+         .help = "What is recorded: off, light (spans, collectives, sums), full (CUDA's calls and "
+                 "allocations too; calls that only ask, such as cudaGetDevice, are left out).",
          .live = true,
          .field = FIELD(record.level)},
         {.path = "record.keep_steps",

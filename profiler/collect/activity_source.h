@@ -65,7 +65,8 @@ class ActivitySource
 public:
     virtual ~ActivitySource() = default;
 
-    /// Begins to record. Called before the device's context exists. `full` adds every runtime call.
+    /// Begins to record. Called before the device's context exists. `full` adds CUDA's calls but for
+    /// those of muted_calls.h.
     virtual Result<> start(RecordLevel level) = 0;
     /// Records at another level from now on; off: nothing. From the train thread, between two steps. An error: nothing
     /// is recorded.

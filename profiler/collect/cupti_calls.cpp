@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/collect/cupti_calls.h"
 
+#include "profiler/collect/muted_calls.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -44,7 +46,7 @@ std::vector<CuptiCalls::Call> CuptiCalls::read(const CuptiApi &api, CUpti_Callba
         const char *name = nullptr;
         if (api.getCallbackName(domain, number, &name) != CUPTI_SUCCESS || !name)
             continue;
-        calls[number] = {withoutVersion(name), putsWorkOnDevice(name)};
+        calls[number] = {withoutVersion(name), putsWorkOnDevice(name), isMuted(name)};
     }
     return calls;
 }
@@ -69,14 +71,24 @@ std::string_view CuptiCalls::name(CUpti_ActivityKind kind, uint32_t number) cons
 
 CUptiResult CuptiCalls::enableLaunches(const CuptiApi &api, bool enable) const
 {
+    return this->enable(api, &Call::launches, enable);
+}
+
+CUptiResult CuptiCalls::mute(const CuptiApi &api) const
+{
+    return enable(api, &Call::muted, false);
+}
+
+CUptiResult CuptiCalls::enable(const CuptiApi &api, bool Call::*which, bool enable) const
+{
     for (uint32_t number = 0; number < m_runtime.size(); ++number) {
-        if (!m_runtime[number].launches)
+        if (!(m_runtime[number].*which))
             continue;
         if (const CUptiResult result = api.enableRuntimeApi(number, enable); result != CUPTI_SUCCESS)
             return result;
     }
     for (uint32_t number = 0; number < m_driver.size(); ++number) {
-        if (!m_driver[number].launches)
+        if (!(m_driver[number].*which))
             continue;
         if (const CUptiResult result = api.enableDriverApi(number, enable); result != CUPTI_SUCCESS)
             return result;

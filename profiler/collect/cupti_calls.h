@@ -10,7 +10,8 @@
 
 namespace shardscope::collect {
 
-/// The runtime's and the driver's calls by number: their names, and which of them put work on the device.
+/// The runtime's and the driver's calls by number: their names, which of them put work on the device, and which are not
+/// worth a record.
 class CuptiCalls
 {
 public:
@@ -21,13 +22,18 @@ public:
     std::string_view name(CUpti_ActivityKind kind, uint32_t number) const;
     /// Records the launching calls, and no others; or no longer.
     CUptiResult enableLaunches(const CuptiApi &api, bool enable) const;
+    /// Records muted_calls.h's no longer, after all calls were enabled.
+    CUptiResult mute(const CuptiApi &api) const;
 
 private:
     struct Call
     {
         std::string name;
         bool launches = false;
+        bool muted = false;
     };
+    /// All for which `which` holds, or up to the first that fails.
+    CUptiResult enable(const CuptiApi &api, bool Call::*which, bool enable) const;
     static std::vector<Call> read(const CuptiApi &api, CUpti_CallbackDomain domain, uint32_t count);
     const Call *find(CUpti_ActivityKind kind, uint32_t number) const;
 

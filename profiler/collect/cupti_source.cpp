@@ -163,7 +163,10 @@ Result<> CuptiSource::enableKinds()
         m_warnings.push_back(
             fmt::format("CUPTI's records of kind {} are missing: {}", static_cast<int>(kind), m_api.text(result)));
     }
-    if (m_level != RecordLevel::Full) {
+    if (m_level == RecordLevel::Full) {
+        if (const CUptiResult result = m_calls.mute(m_api); result != CUPTI_SUCCESS)
+            m_warnings.push_back("CUPTI records calls that are of no use too: " + m_api.text(result));
+    } else {
         if (const CUptiResult result = m_calls.enableLaunches(m_api, true); result != CUPTI_SUCCESS) {
             m_warnings.push_back("Kernels can't be joined to their units: CUPTI records no launches (" +
                                  m_api.text(result) + ").");

@@ -3,16 +3,21 @@
 // equation against the allocator's own statistics.
 #include "core/engine/communicator.h"
 #include "profiler/allocator/cuda_memory.h"
+#include "profiler/collect/activity_source.h"
+#include "profiler/collect/muted_calls.h"
 #include "tests/support/plain_sql.h"
 #include "tests/support/temporary_folder.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <map>
 #include <numeric>
+#include <set>
 #include <unistd.h>
 
 namespace shardscope::allocator {
@@ -251,6 +256,64 @@ TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
     EXPECT_EQ(database.lines("SELECT DISTINCT lane.name || ' ' || native_id FROM span JOIN name USING (name_id) "
                              "JOIN lane USING (lane_id) WHERE text = 'cudaLaunchKernel'"),
               std::vector{"train thread " + std::to_string(::getpid())});
+    const auto calls = database.lines("SELECT DISTINCT text FROM span JOIN name USING (name_id) JOIN lane USING "
+                                      "(lane_id) WHERE kind = 'thread' AND correlation IS NOT NULL");
+    EXPECT_GE(calls.size(), 3U);
+    for (const std::string &call : calls)
+        EXPECT_FALSE(collect::isMuted(call)) << call;
+}
+
+/// Straight from CUPTI: neither a record of a call that is left out, nor one of what it lay in, which would wait for
+/// it.
+TEST(GpuRecording, CallsThatOnlyAskLeaveNoRecords)
+{
+    if (!hasGpu())
+        GTEST_SKIP() << "no CUDA device";
+    auto opened = collect::makeCuptiSource();
+    ASSERT_TRUE(opened) << opened.error().text;
+    collect::ActivitySource &source = **opened;
+    ASSERT_TRUE(source.start(RecordLevel::Full));
+    const auto ask = [&] {
+        source.push(collect::ContextKind::Span, 7);
+        void *memory = nullptr;
+        int device = -1;
+        auto capturing = cudaStreamCaptureStatusNone;
+        EXPECT_EQ(::cudaGetDevice(&device), cudaSuccess);
+        EXPECT_EQ(::cudaMalloc(&memory, 1024), cudaSuccess);
+        EXPECT_EQ(::cudaMemsetAsync(memory, 0, 1024, nullptr), cudaSuccess);
+        EXPECT_EQ(::cudaStreamIsCapturing(nullptr, &capturing), cudaSuccess);
+        EXPECT_EQ(::cudaPeekAtLastError(), cudaSuccess);
+        EXPECT_EQ(::cudaDeviceSynchronize(), cudaSuccess);
+        EXPECT_EQ(::cudaFree(memory), cudaSuccess);
+        source.pop(collect::ContextKind::Span);
+    };
+    ask();
+    // What is left out at `full` is so again after another level.
+    ASSERT_TRUE(source.setLevel(RecordLevel::Light));
+    ASSERT_TRUE(source.setLevel(RecordLevel::Full));
+    ask();
+    const collect::ActivityBatch batch = source.stop();
+    EXPECT_THAT(batch.warnings, testing::Not(testing::Contains(testing::HasSubstr("calls that are of no use"))));
+    EXPECT_EQ(batch.dropped, 0);
+    std::map<std::string, int> calls;
+    std::set<uint32_t> known;
+    int memsets = 0;
+    for (const collect::ActivityRecord &record : batch.records) {
+        memsets += record.kind == collect::ActivityKind::Memset;
+        if (record.kind != collect::ActivityKind::Call)
+            continue;
+        ++calls[std::string(record.name)];
+        known.insert(record.correlation);
+    }
+    EXPECT_EQ(memsets, 2);
+    for (const char *kept : {"cudaMalloc", "cudaMemsetAsync", "cudaDeviceSynchronize", "cudaFree"})
+        EXPECT_EQ(calls[kept], 2) << kept;
+    for (const auto &[name, count] : calls)
+        EXPECT_FALSE(collect::isMuted(name)) << name << ", " << count << " times";
+    for (const collect::ActivityRecord &record : batch.records) {
+        const bool isCorrelation = record.kind == collect::ActivityKind::Correlation;
+        EXPECT_TRUE(!isCorrelation || known.contains(record.correlation)) << "of a call without a record";
+    }
 }
 
 } // namespace
