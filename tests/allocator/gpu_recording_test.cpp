@@ -190,7 +190,7 @@ TEST(GpuRecording, WhatIsCopiedForAGatherIsOfItsUnitAndStep)
     EXPECT_EQ(database.lines("SELECT category, phase, number, unit_id, collective_id FROM span JOIN lane USING "
                              "(lane_id) JOIN step USING (step_id) WHERE lane.kind = 'stream' AND native_id <> (SELECT "
                              "native_id FROM span JOIN lane USING (lane_id) JOIN name USING (name_id) WHERE lane.kind "
-                             "= 'stream' AND unit_id = 2 AND phase = 'backward' LIMIT 1) ORDER BY start_ns"),
+                             "= 'stream' AND unit_id = 2 AND phase = 'backward' LIMIT 1) ORDER BY span.start_ns"),
               (std::vector<std::string>{"compute|backward|1|1|-", "copy|forward|1|2|-"}));
     EXPECT_EQ(database.lines("SELECT unit_id FROM span JOIN lane USING (lane_id) WHERE lane.kind = 'phase'"),
               std::vector<std::string>{"2"})
