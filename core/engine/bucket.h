@@ -66,6 +66,7 @@ struct Bucket
     bool unreducedHolds = false;           ///< unreduced_G has the sum of earlier passes
     std::vector<bool> written;             ///< by this pass, by parameter
     Pending reducing;
+    Pending replicating;          ///< the sum over replicas, where only the update waits for it
     bool isLastReduction = false; ///< of the step's last micro-batch
 
     bool isSharded() const { return settings.shardGroup > 1; }
@@ -78,6 +79,8 @@ struct Bucket
         return master.place() != OffloadPlace::None || moment1.place() != OffloadPlace::None ||
                moment2.place() != OffloadPlace::None;
     }
+    /// What its gradient's reduction leaves goes elsewhere at once, ahead of the update of the others.
+    bool handsGradientOn() const { return hasOffloadedState() || settings.offloadGradients != OffloadPlace::None; }
     /// Gathered parameters are freed between forward and backward. Under `none` there is nothing to gather, but
     /// offloaded parameters are brought to the device by each unit's use.
     bool freesAfterForward() const

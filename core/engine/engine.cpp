@@ -57,7 +57,7 @@ Engine::~Engine()
 {
     // Work in the queue reads and writes the buckets' buffers.
     for (const Bucket &bucket : m_buckets) {
-        for (const Pending &work : {bucket.gathering, bucket.reducing, bucket.updating,
+        for (const Pending &work : {bucket.gathering, bucket.reducing, bucket.replicating, bucket.updating,
                                     bucket.reading ? bucket.reading->isThere : Pending()}) {
             try {
                 work.wait();

@@ -224,6 +224,7 @@ private:
     void completeGradient(Bucket &bucket);
     void reduce(Bucket &bucket);
     void drainReductions(size_t keep);
+    void finishReductions();
     void completed(Bucket &bucket);
     void takeSquares(Bucket &bucket);
     void freeGradient(Bucket &bucket);

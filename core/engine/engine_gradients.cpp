@@ -4,6 +4,7 @@
 #include "core/engine/flat_kernels.h"
 
 #include <ATen/ATen.h>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -114,14 +115,19 @@ void Engine::reduce(Bucket &bucket)
         bucket.unreducedHolds = false;
     }
     if (m_lastMicroBatch && bucket.groups.replica->worldSize() > 1) {
-        if (!bucket.isSharded())
+        // Gloo's sum needs a buffer of its own. A stream's is done in place, and frees nothing that the pass waits for.
+        const bool onlyForUpdate = device().is_cuda() && !bucket.handsGradientOn();
+        if (!bucket.isSharded() && !onlyForUpdate)
             drainReductions(kReductionsInFlight);
         m_order.add(Operation::AllReduce, bucket.index);
         Communicator &replicas = *bucket.groups.replica;
         // Summed anew is of no use where the sum within the group failed: whoever waits hears of both.
         Pending replicated = inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag, pending)
                                     : replicas.allReduce(bucket.gradient_S, tag, pending);
-        pending = both(std::move(pending), std::move(replicated));
+        if (onlyForUpdate)
+            bucket.replicating = std::move(replicated);
+        else
+            pending = both(std::move(pending), std::move(replicated));
     }
     bucket.gradientHolds = true;
     bucket.isLastReduction = m_lastMicroBatch;
@@ -169,6 +175,19 @@ void Engine::drainReductions(size_t keep)
     }
 }
 
+/// The current stream has the sums over all ranks.
+void Engine::finishReductions()
+{
+    drainReductions(0);
+    for (Bucket &bucket : m_buckets) {
+        if (!bucket.replicating)
+            continue;
+        const observe::SpanScope span(m_observer, {"wait for reduction", SpanCategory::Idle, Phase::Backward,
+                                                   bucket.index, 0, bucket.replicating.collective()});
+        std::exchange(bucket.replicating, {}).wait();
+    }
+}
+
 void Engine::freeGradient(Bucket &bucket)
 {
     bucket.gradient_S.reset();
@@ -179,7 +198,7 @@ void Engine::freeGradient(Bucket &bucket)
 void Engine::dropGradients()
 {
     TORCH_CHECK(!m_expectedRate, "gradients are dropped of a step whose update was begun already");
-    drainReductions(0);
+    finishReductions();
     for (Bucket &bucket : m_buckets) {
         freeGradient(bucket);
         bucket.unreduced_G.reset();

@@ -11,7 +11,7 @@ void Engine::reconfigure(const shapes::ModelPlan &plan)
     const at::NoGradGuard noGrad;
     TORCH_CHECK(plan.units.size() == m_units.size() && plan.worldSize == m_plan.worldSize,
                 "a plan for another model or number of ranks");
-    drainReductions(0);
+    finishReductions();
     waitForUpdates();
     for (Bucket &bucket : m_buckets)
         freeGathered(bucket);

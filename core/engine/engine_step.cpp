@@ -15,7 +15,7 @@ StepScalars Engine::reduceScalars(const at::Tensor &lossSum, std::span<const dou
 {
     const at::NoGradGuard noGrad;
     TORCH_CHECK(words.size() <= StepScalars::kWords, "at most ", StepScalars::kWords, " words ride on a step");
-    drainReductions(0);
+    finishReductions();
     const observe::SpanScope span(m_observer, {"gradient norm", SpanCategory::Compute, Phase::Optimizer});
     const observe::MemoryScope memory(m_observer, {MemoryCategory::Temporary, observe::kNoUnit});
     const at::Tensor scalars_K = at::zeros({StepScalars::kCount}, fp32().dtype(at::kDouble));
@@ -86,7 +86,7 @@ void Engine::expectUpdate(double learningRate)
 void Engine::optimizerStep(double learningRate, double clipNorm, const StepScalars &scalars)
 {
     const at::NoGradGuard noGrad;
-    drainReductions(0);
+    finishReductions();
     ensureMoments();
     TORCH_CHECK(!m_expectedRate || (clipNorm == 0 && *m_expectedRate == learningRate),
                 "another update was expected than is made");

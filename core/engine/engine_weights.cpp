@@ -186,7 +186,7 @@ Result<at::Tensor> Engine::gatherParameter(std::string_view name)
 
 Result<at::Tensor> Engine::gatherGradient(std::string_view name)
 {
-    drainReductions(0);
+    finishReductions();
     auto gradient = gatherFlat(name, true);
     if (gradient && m_scaler)
         gradient->div_(m_scaler->scale());

@@ -236,7 +236,13 @@ void ChangingRun::expectCopiesToBeOfTheirUnits()
     const std::string ofStreams = "from span join lane using (lane_id) where lane.kind = 'stream' and ";
     const std::string ofNccl = "lane.name like 'communication%' and category <> 'communication' and ";
     EXPECT_GT(number(query("select count(*) " + ofStreams + ofNccl + "unit_id is not null")[0][0]), 0);
-    EXPECT_EQ(number(query("select count(*) " + ofStreams + ofNccl + "(unit_id is null or phase is null)")[0][0]), 0);
+    for (const auto &row : query(
+             "select format('%s: %d × %s (%s) of %s, level %s, steps %d to %d', lane.name, count(*), name.text, "
+             "category, coalesce(phase, 'no phase'), coalesce(step.level, 'none'), min(step.number), max(step.number)) "
+             "from span join lane using (lane_id) join name using (name_id) left join step using (step_id) "
+             "where lane.kind = 'stream' and " +
+             ofNccl + "(unit_id is null or phase is null) group by lane.name, name.text, category, phase, step.level"))
+        ADD_FAILURE() << "of no unit: " << std::get<std::string>(row[0]);
     const std::string ofSetUp = "lane.name like 'NCCL set-up%'";
     EXPECT_GT(number(query("select count(*) " + ofStreams + ofSetUp)[0][0]), 0);
     EXPECT_EQ(number(query("select count(*) " + ofStreams + ofSetUp + " and collective_id is not null")[0][0]), 0);
