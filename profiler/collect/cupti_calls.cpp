@@ -71,24 +71,32 @@ std::string_view CuptiCalls::name(CUpti_ActivityKind kind, uint32_t number) cons
 
 CUptiResult CuptiCalls::enableLaunches(const CuptiApi &api, bool enable) const
 {
-    return this->enable(api, &Call::launches, enable);
+    return this->enable(
+        api, [](const Call &call) { return call.launches; }, enable);
 }
 
 CUptiResult CuptiCalls::mute(const CuptiApi &api) const
 {
-    return enable(api, &Call::muted, false);
+    return enable(
+        api, [](const Call &call) { return call.muted; }, false);
 }
 
-CUptiResult CuptiCalls::enable(const CuptiApi &api, bool Call::*which, bool enable) const
+CUptiResult CuptiCalls::muteAllButLaunches(const CuptiApi &api) const
+{
+    return enable(
+        api, [](const Call &call) { return !call.name.empty() && !call.launches; }, false);
+}
+
+CUptiResult CuptiCalls::enable(const CuptiApi &api, bool (*which)(const Call &), bool enable) const
 {
     for (uint32_t number = 0; number < m_runtime.size(); ++number) {
-        if (!(m_runtime[number].*which))
+        if (!which(m_runtime[number]))
             continue;
         if (const CUptiResult result = api.enableRuntimeApi(number, enable); result != CUPTI_SUCCESS)
             return result;
     }
     for (uint32_t number = 0; number < m_driver.size(); ++number) {
-        if (!(m_driver[number].*which))
+        if (!which(m_driver[number]))
             continue;
         if (const CUptiResult result = api.enableDriverApi(number, enable); result != CUPTI_SUCCESS)
             return result;

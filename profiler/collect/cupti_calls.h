@@ -22,8 +22,10 @@ public:
     std::string_view name(CUpti_ActivityKind kind, uint32_t number) const;
     /// Records the launching calls, and no others; or no longer.
     CUptiResult enableLaunches(const CuptiApi &api, bool enable) const;
-    /// Records muted_calls.h's no longer, after all calls were enabled.
+    /// After all calls were enabled: records muted_calls.h's no longer.
     CUptiResult mute(const CuptiApi &api) const;
+    /// After all calls were enabled: records none but the launching ones.
+    CUptiResult muteAllButLaunches(const CuptiApi &api) const;
 
 private:
     struct Call
@@ -33,7 +35,7 @@ private:
         bool muted = false;
     };
     /// All for which `which` holds, or up to the first that fails.
-    CUptiResult enable(const CuptiApi &api, bool Call::*which, bool enable) const;
+    CUptiResult enable(const CuptiApi &api, bool (*which)(const Call &), bool enable) const;
     static std::vector<Call> read(const CuptiApi &api, CUpti_CallbackDomain domain, uint32_t count);
     const Call *find(CUpti_ActivityKind kind, uint32_t number) const;
 

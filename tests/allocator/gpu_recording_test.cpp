@@ -8,6 +8,7 @@
 #include "tests/support/plain_sql.h"
 #include "tests/support/temporary_folder.h"
 
+#include <algorithm>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
@@ -288,26 +289,32 @@ TEST(GpuRecording, CallsThatOnlyAskLeaveNoRecords)
         source.pop(collect::ContextKind::Span);
     };
     ask();
-    // What is left out at `full` is so again after another level.
+    // At `light` what puts work on the device is told from where it belongs, after `full` too.
     ASSERT_TRUE(source.setLevel(RecordLevel::Light));
+    ask();
+    // What is left out at `full` is so again after another level.
     ASSERT_TRUE(source.setLevel(RecordLevel::Full));
     ask();
     const collect::ActivityBatch batch = source.stop();
     EXPECT_THAT(batch.warnings, testing::Not(testing::Contains(testing::HasSubstr("calls that are of no use"))));
     EXPECT_EQ(batch.dropped, 0);
     std::map<std::string, int> calls;
-    std::set<uint32_t> known;
-    int memsets = 0;
+    std::set<uint32_t> known, memsets, correlated;
     for (const collect::ActivityRecord &record : batch.records) {
-        memsets += record.kind == collect::ActivityKind::Memset;
+        if (record.kind == collect::ActivityKind::Memset)
+            memsets.insert(record.correlation);
+        if (record.kind == collect::ActivityKind::Correlation)
+            correlated.insert(record.correlation);
         if (record.kind != collect::ActivityKind::Call)
             continue;
         ++calls[std::string(record.name)];
         known.insert(record.correlation);
     }
-    EXPECT_EQ(memsets, 2);
-    for (const char *kept : {"cudaMalloc", "cudaMemsetAsync", "cudaDeviceSynchronize", "cudaFree"})
+    EXPECT_EQ(memsets.size(), 3U);
+    EXPECT_TRUE(std::ranges::includes(correlated, memsets));
+    for (const char *kept : {"cudaMalloc", "cudaDeviceSynchronize", "cudaFree"})
         EXPECT_EQ(calls[kept], 2) << kept;
+    EXPECT_EQ(calls["cudaMemsetAsync"], 3);
     for (const auto &[name, count] : calls)
         EXPECT_FALSE(collect::isMuted(name)) << name << ", " << count << " times";
     for (const collect::ActivityRecord &record : batch.records) {
