@@ -142,8 +142,11 @@ static std::vector<QColor> shownIn(const std::string &page, const ui::Colors &co
                 shown.push_back(colors.category(category)); // at least a fiftieth of the height
         }
     }
-    if (page == "live")
-        shown = {colors.category(SpanCategory::Communication), colors.category(SpanCategory::Host)};
+    if (page == "live") {
+        shown = {colors.category(SpanCategory::Compute), colors.category(SpanCategory::Host)};
+        if (sql.value("SELECT min(exposed_communication_ns * 1.0 / wall_ns) * 50 > 1 FROM step WHERE number > 1"))
+            shown.push_back(colors.category(SpanCategory::Communication));
+    }
     return shown;
 }
 
