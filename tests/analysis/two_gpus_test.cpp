@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the analysis says of a run on two GPUs, against plain SQL over the same databases.
 #include "profiler/analysis/analysis.h"
+#include "real_recordings.h"
 #include "tests/support/temporary_folder.h"
-#include "two_gpus.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class TwoGpus : public testing::Test
 protected:
     TwoGpus()
     {
-        test::copyTwoGpusRecording(run());
+        test::copyRecording("two_gpus", run());
         for (int rank = 0; rank < 2; ++rank)
             m_sql[size_t(rank)] = std::make_unique<test::PlainSql>(run(), rank);
         m_recording.emplace(std::move(store::Recording::open(run()).value()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // analyze and sql on the folder of a run on two GPUs.
+#include "real_recordings.h"
 #include "tests/cli/program.h"
-#include "two_gpus.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ TEST(TwoGpus, analyzeAndSqlAgree)
 {
     test::CommandLine cli;
     const std::filesystem::path run = cli.folder() / "two gpus";
-    test::copyTwoGpusRecording(run);
+    test::copyRecording("two_gpus", run);
     const test::Finished analyzed = cli.run({"analyze", run.string(), "--format", "json"});
     ASSERT_EQ(analyzed.exitCode, 0) << analyzed.errors;
     EXPECT_EQ(analyzed.errors, "");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardscope --render as a user calls it: pictures without a display, and exit codes.
 #include "core/run/run_status.h"
+#include "real_recordings.h"
 #include "recording_fixture.h"
-#include "two_gpus.h"
 #include "ui/common/colors.h"
 
 #include <QImage>
@@ -152,7 +152,7 @@ static std::vector<QColor> shownIn(const std::string &page, const ui::Colors &co
 
 TEST_F(Render, PicturesOfTwoGpusShowWhatWasRecorded)
 {
-    test::copyTwoGpusRecording(m_folder.path() / "two gpus");
+    test::copyRecording("two_gpus", m_folder.path() / "two gpus");
     const test::PlainSql sql(m_folder.path() / "two gpus", 0);
     for (const auto &[theme, scale, palette] :
          {std::tuple("light", 1, ui::lightPalette()), std::tuple("dark", 2, ui::darkPalette())}) {

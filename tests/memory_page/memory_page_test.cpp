@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "profiler/store/recording.h"
+#include "real_recordings.h"
 #include "recording_fixture.h"
 #include "tests/support/patience.h"
-#include "two_gpus.h"
 #include "ui/common/chart.h"
 #include "ui/common/recording_reader.h"
 #include "ui/common/selection.h"
@@ -341,7 +341,7 @@ void MemoryPageTest::cancelHoldsUntilLoad()
 void MemoryPageTest::everySampleOfTwoGpusAddsUp()
 {
     const test::TemporaryFolder folder;
-    test::copyTwoGpusRecording(folder.path() / "run");
+    test::copyRecording("two_gpus", folder.path() / "run");
     auto recording = store::Recording::open(folder.path() / "run");
     QVERIFY(recording.has_value());
     for (int rank = 0; rank < 2; ++rank) {
@@ -366,7 +366,7 @@ void MemoryPageTest::everySampleOfTwoGpusAddsUp()
 void MemoryPageTest::thePeakOfTwoGpusIsTheHighestSample()
 {
     const test::TemporaryFolder folder;
-    test::copyTwoGpusRecording(folder.path() / "run");
+    test::copyRecording("two_gpus", folder.path() / "run");
     m_reader->open(QString::fromStdString((folder.path() / "run").string()));
     QTRY_VERIFY(m_page->snapshot() && m_page->snapshot()->samples.size() > 500);
     auto *ranks = m_page->findChild<QComboBox *>();

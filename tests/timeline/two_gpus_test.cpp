@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the timeline makes of a run on two GPUs, against plain SQL over the same databases.
-#include "profiler/store/recording.h"
-#include "tests/support/temporary_folder.h"
-#include "two_gpus.h"
+#include "loaded_recording.h"
 #include "ui/timeline/collective_links.h"
 #include "ui/timeline/coverage.h"
 #include "ui/timeline/lane_painter.h"
-#include "ui/timeline/snapshot_builder.h"
 #include "ui/timeline/span_details.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <array>
+#include <map>
 
 namespace shardscope::ui::timeline {
 namespace {
@@ -22,63 +19,18 @@ constexpr int64_t kClocksNs = 10'000;
 class TwoGpus : public testing::Test
 {
 protected:
-    static void SetUpTestSuite()
-    {
-        s_folder = std::make_unique<test::TemporaryFolder>();
-        test::copyTwoGpusRecording(s_folder->path() / "run");
-        auto recording = store::Recording::open(s_folder->path() / "run");
-        ASSERT_TRUE(recording) << recording.error().text;
-        auto snapshot = readSnapshot(*recording, nullptr, {});
-        ASSERT_TRUE(snapshot) << snapshot.error().text;
-        s_snapshot = *snapshot;
-        for (int rank = 0; rank < 2; ++rank)
-            s_sql[size_t(rank)] = std::make_unique<test::PlainSql>(s_folder->path() / "run", rank);
-    }
-    static void TearDownTestSuite()
-    {
-        s_sql = {};
-        s_snapshot.reset();
-        s_folder.reset();
-    }
-    void SetUp() override { ASSERT_TRUE(s_snapshot && s_snapshot->ranks.size() == 2); }
+    void SetUp() override { ASSERT_TRUE(s_loaded.snapshot && s_loaded.snapshot->ranks.size() == 2); }
+    static void SetUpTestSuite() { s_loaded = load("two_gpus"); }
+    static void TearDownTestSuite() { s_loaded = {}; }
 
-    static const test::PlainSql &sql(size_t rank) { return *s_sql[rank]; }
-    static const Snapshot &snapshot() { return *s_snapshot; }
-    static std::shared_ptr<const Snapshot> sharedSnapshot() { return s_snapshot; }
+    static const test::PlainSql &sql(size_t rank) { return *s_loaded.sql[rank]; }
+    static const Snapshot &snapshot() { return *s_loaded.snapshot; }
+    static std::shared_ptr<const Snapshot> sharedSnapshot() { return s_loaded.snapshot; }
 
 private:
-    static std::unique_ptr<test::TemporaryFolder> s_folder;
-    static std::shared_ptr<const Snapshot> s_snapshot;
-    static std::array<std::unique_ptr<test::PlainSql>, 2> s_sql;
+    static LoadedRecording s_loaded;
 };
-std::unique_ptr<test::TemporaryFolder> TwoGpus::s_folder;
-std::shared_ptr<const Snapshot> TwoGpus::s_snapshot;
-std::array<std::unique_ptr<test::PlainSql>, 2> TwoGpus::s_sql;
-
-TEST_F(TwoGpus, LanesAreThePhasesThenTheStreamsThenTheThreadsOfBothRanks)
-{
-    for (size_t r = 0; r < 2; ++r) {
-        std::vector<test::PlainSql::Row> shown;
-        for (const auto &lane : snapshot().ranks[r].lanes) {
-            const TimeRange extent = lane->extent();
-            shown.push_back({fmt::format("{}", toText(lane->info.kind)), lane->info.name,
-                             std::to_string(lane->spanCount()), std::to_string(extent.startNs),
-                             std::to_string(extent.endNs)});
-        }
-        EXPECT_EQ(shown,
-                  sql(r).texts(fmt::format(
-                      "SELECT lane.kind, lane.name, count(*), min(start_ns) - {0}, max(start_ns + duration_ns) - "
-                      "{0} FROM lane JOIN span USING (lane_id) GROUP BY lane_id ORDER BY "
-                      "instr('phase stream thread', kind), sort_order",
-                      sql(r).originNs())));
-        std::vector<std::string> names;
-        for (const auto &row : shown)
-            names.push_back(row[0] + ' ' + row[1]);
-        EXPECT_EQ(std::vector(names.begin(), names.begin() + 3),
-                  (std::vector<std::string>{"phase phases", "stream compute", "stream communication"}));
-        EXPECT_EQ(std::count(names.begin(), names.end(), "thread train thread"), 1);
-    }
-}
+LoadedRecording TwoGpus::s_loaded;
 
 TEST_F(TwoGpus, ACollectiveIsOnBothCardsAtTheSameTime)
 {
@@ -182,80 +134,6 @@ TEST_F(TwoGpus, RectanglesOfCollectivesSayWhatTheyDo)
     const SpanDetails details = detailsOf(snapshot(), linkedSpans(snapshot(), call).front());
     EXPECT_EQ(details.title, QStringLiteral("All-gather %1").arg(QString::fromStdString(call.unit)));
     EXPECT_TRUE(details.facts.front().second.startsWith(QLatin1String("nccl"))); // the kernel's own name is there too
-}
-
-TEST_F(TwoGpus, KernelsAndPhasesLieInTheirStep)
-{
-    for (size_t r = 0; r < 2; ++r) {
-        const RankTimeline &rank = snapshot().ranks[r];
-        std::map<int64_t, TimeRange> steps;
-        for (const store::StepInfo &step : *rank.steps)
-            steps[step.number] = {step.startNs, step.endNs.value()};
-        ASSERT_EQ(steps.size(), 6u);
-        int64_t inSteps = 0;
-        for (const auto &lane : rank.lanes) {
-            if (lane->info.kind == LaneKind::Thread)
-                continue; // the host runs ahead of the device
-            for (const SpanTrack &track : lane->tracks()) {
-                track.forEach(track.begin(), track.end(), [&](SpanPosition p) {
-                    const SpanRecord record = track.record(p);
-                    if (record.step == kNone)
-                        return;
-                    ++inSteps;
-                    const TimeRange &step = steps.at(record.step);
-                    EXPECT_TRUE(record.startNs >= step.startNs && record.endNs() <= step.endNs)
-                        << snapshot().nameOf(record.name) << " of step " << record.step;
-                });
-            }
-        }
-        EXPECT_EQ(inSteps, sql(r).value("SELECT count(*) FROM span JOIN lane USING (lane_id) "
-                                        "WHERE kind <> 'thread' AND step_id IS NOT NULL"));
-    }
-}
-
-TEST_F(TwoGpus, ColumnsOfTheWholeRecordingLoseNoBusyTime)
-{
-    for (const int columns : {1, 1094, 3840}) {
-        for (size_t r = 0; r < 2; ++r) {
-            std::vector<test::PlainSql::Row> shown;
-            for (const auto &lane : snapshot().ranks[r].lanes) {
-                Busy busy;
-                for (const SpanTrack &track : lane->tracks()) {
-                    for (const Column &column : coverageOf(track, snapshot().extent, columns))
-                        busy += column.busy;
-                }
-                for (size_t c = 0; c < kCategories; ++c) {
-                    if (busy.ns[c] > 0)
-                        shown.push_back({std::to_string(lane->info.laneId),
-                                         std::string(toText(static_cast<SpanCategory>(c))),
-                                         std::to_string(busy.ns[c])});
-                }
-            }
-            std::sort(shown.begin(), shown.end());
-            EXPECT_EQ(shown, sql(r).texts("SELECT CAST(lane_id AS TEXT), category, sum(duration_ns) FROM span "
-                                          "GROUP BY 1, 2 ORDER BY 1, 2"))
-                << columns << " columns, rank " << r;
-        }
-    }
-}
-
-/// The recorder wrote these sums while the run went on; the timeline makes its own from the spans.
-TEST_F(TwoGpus, TheStepsSumsAreThoseOfTheRecorder)
-{
-    for (size_t r = 0; r < 2; ++r) {
-        const auto rows =
-            sql(r).rows("SELECT wall_ns, compute_ns, communication_ns, exposed_communication_ns, copy_ns, "
-                        "exposed_copy_ns, idle_ns FROM step ORDER BY number");
-        ASSERT_EQ(rows.size(), snapshot().ranks[r].steps->size());
-        for (size_t i = 0; i < rows.size(); ++i) {
-            const store::StepInfo &step = (*snapshot().ranks[r].steps)[i];
-            const ActivitySums sums = sumsOf(*snapshot().ranks[r].activity, {step.startNs, step.endNs.value()});
-            EXPECT_EQ((std::vector<int64_t>{sums.wallNs, sums.computeNs, sums.communicationNs,
-                                            sums.exposedCommunicationNs, sums.copyNs, sums.exposedCopyNs, sums.idleNs}),
-                      rows[i])
-                << "rank " << r << ", step " << step.number;
-        }
-    }
 }
 
 } // namespace

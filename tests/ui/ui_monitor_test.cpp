@@ -4,9 +4,9 @@
 #include "core/run/run_status.h"
 #include "core/run/user_notes.h"
 #include "profiler/store/writer.h"
+#include "real_recordings.h"
 #include "recording_fixture.h"
 #include "tests/support/patience.h"
-#include "two_gpus.h"
 #include "ui/common/chart.h"
 #include "ui/common/chart_markers.h"
 #include "ui/common/colors.h"
@@ -287,7 +287,7 @@ private Q_SLOTS:
     void theLivePageOfTwoGpusAddsUp()
     {
         test::TemporaryFolder temporary;
-        test::copyTwoGpusRecording(temporary.path() / "run");
+        test::copyRecording("two_gpus", temporary.path() / "run");
         Result<store::Recording> recording = store::Recording::open(temporary.path() / "run");
         QVERIFY(recording.has_value());
         const auto delta = loadLive(*recording, {}, {});

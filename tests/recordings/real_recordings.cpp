@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "two_gpus.h"
+#include "real_recordings.h"
 
 #include <cstdlib>
 #include <fmt/format.h>
@@ -7,11 +7,11 @@
 
 namespace shardscope::test {
 
-void copyTwoGpusRecording(const std::filesystem::path &run)
+void copyRecording(const std::string &name, const std::filesystem::path &run)
 {
     const char *bin = std::getenv("SHARDSCOPE_BIN");
     const std::filesystem::path unpacked =
-        std::filesystem::path(bin ? bin : "bin") / ".." / "tests" / "recordings" / "two_gpus";
+        std::filesystem::path(bin ? bin : "bin") / ".." / "tests" / "recordings" / name;
     if (!std::filesystem::exists(unpacked / "run.json"))
         throw std::runtime_error(fmt::format("{} is not unpacked; SHARDSCOPE_BIN is the bin folder of a build",
                                              unpacked.lexically_normal().string()));
