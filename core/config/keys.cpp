@@ -264,7 +264,8 @@ static std::vector<Key> parallelKeys()
          .label = "Share a GPU",
          .help =
              "Lets several ranks use one GPU: right results, but no gain in speed. They talk over loopback sockets, "
-             "for which NCCL_BUFFSIZE, NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD are set where you have not.",
+             "for which NCCL_BUFFSIZE (64 MiB of host memory for each connection), NCCL_SOCKET_NTHREADS and "
+             "NCCL_NSOCKS_PERTHREAD are set where you have not.",
          .field = FIELD(parallel.shareDevice)},
         {.path = "parallel.strategy",
          .label = "Strategy",

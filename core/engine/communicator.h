@@ -76,8 +76,8 @@ public:
     ~Communicator();
     /// A process group of some of this one's ranks, in ascending order, this one among them. The members call it alike,
     /// in the same order, and nobody else need. Throws where they can't connect. This must outlive it. ownQueue: on
-    /// CUDA its collectives run beside the others', so what they need of those is given to them as `after`; without it,
-    /// and with Gloo, in the same queue.
+    /// CUDA its collectives run beside the others', so what its sums need of those is given to them as `after`; without
+    /// it, and with Gloo, in the same queue.
     std::unique_ptr<Communicator> subgroup(const std::vector<int> &members, bool ownQueue = false);
 
     int rank() const { return m_options.rank; }

@@ -225,6 +225,7 @@ private:
     void reduce(Bucket &bucket);
     void drainReductions(size_t keep);
     void finishReductions();
+    observe::UnitIndex firstGathered(Phase phase) const;
     void completed(Bucket &bucket);
     void takeSquares(Bucket &bucket);
     void freeGradient(Bucket &bucket);

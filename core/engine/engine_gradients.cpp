@@ -13,6 +13,7 @@ using shapes::kReductionsInFlight;
 /// The buffer that this pass's gradients are written to: the reduced one itself where there is nothing to scatter.
 at::Tensor &Engine::gradientBuffer(Bucket &bucket)
 {
+    TORCH_CHECK(!bucket.replicating, bucket.layout.name, ": a pass follows the last of a step without its update");
     while (bucket.reducing) // of the micro-batch before
         drainReductions(m_reducing.size() - 1);
     at::Tensor &buffer = bucket.isSharded() ? bucket.unreduced_G : bucket.gradient_S;
@@ -115,13 +116,15 @@ void Engine::reduce(Bucket &bucket)
         bucket.unreducedHolds = false;
     }
     if (m_lastMicroBatch && bucket.groups.replica->worldSize() > 1) {
-        // Gloo's sum needs a buffer of its own. A stream's is done in place, and frees nothing that the pass waits for.
+        // Gloo's sum needs a buffer of its own for as long as it waits. A stream's frees nothing that the pass waits
+        // for; what was scattered before it is a unit old and is done with.
         const bool onlyForUpdate = device().is_cuda() && !bucket.handsGradientOn();
-        if (!bucket.isSharded() && !onlyForUpdate)
-            drainReductions(kReductionsInFlight);
+        if (!bucket.isSharded())
+            drainReductions(onlyForUpdate ? 0 : kReductionsInFlight);
         m_order.add(Operation::AllReduce, bucket.index);
         Communicator &replicas = *bucket.groups.replica;
-        // Summed anew is of no use where the sum within the group failed: whoever waits hears of both.
+        // Summed anew is of no use where the sum within the group failed: whoever waits hears of that first, or of
+        // both.
         Pending replicated = inBf16 ? replicas.allReduceInBf16(bucket.gradient_S, tag, pending)
                                     : replicas.allReduce(bucket.gradient_S, tag, pending);
         if (onlyForUpdate)
@@ -190,6 +193,8 @@ void Engine::finishReductions()
 
 void Engine::freeGradient(Bucket &bucket)
 {
+    if (bucket.fetching) // a copy is still on its way into it
+        std::exchange(bucket.fetching, {})();
     bucket.gradient_S.reset();
     bucket.squares.reset();
     bucket.gradientIsAway = bucket.gradientHolds = false;

@@ -156,8 +156,7 @@ at::Tensor Engine::gatherSource(Bucket &bucket)
 void Engine::readAhead(const Unit &unit, Phase phase)
 {
     const observe::UnitIndex next = unit.index + (phase == Phase::Backward ? -1 : 1);
-    // The embedding's backward needs no parameters.
-    if (next < (phase == Phase::Backward ? 1 : 0) || next >= unitCount())
+    if (next < firstGathered(phase) || next >= unitCount())
         return;
     for (const size_t index : unitAt(next).buckets) {
         Bucket &bucket = m_buckets[index];

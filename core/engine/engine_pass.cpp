@@ -2,6 +2,7 @@
 #include "core/engine/engine.h"
 
 #include <ATen/ATen.h>
+#include <algorithm>
 
 namespace shardscope::engine {
 
@@ -93,8 +94,7 @@ void Engine::gatherAhead(std::span<const observe::UnitIndex> next, Phase phase)
     const observe::UnitIndex step = phase == Phase::Backward ? -1 : 1;
     for (int64_t depth = 1; depth < m_plan.pass.prefetchDepth && !units.empty(); ++depth) {
         const observe::UnitIndex further = units.back() + step;
-        // The embedding's backward needs no parameters.
-        if (further < (phase == Phase::Backward ? 1 : 0) || further >= unitCount())
+        if (further < firstGathered(phase) || further >= unitCount())
             break;
         units.push_back(further);
     }
@@ -102,6 +102,12 @@ void Engine::gatherAhead(std::span<const observe::UnitIndex> next, Phase phase)
         if (!gatherIsWithinLimit(unitAt(unit)) || !startGather(unitAt(unit), phase))
             break;
     }
+}
+
+/// The embedding's backward needs no parameters, and below the first unit that is trained nobody goes.
+observe::UnitIndex Engine::firstGathered(Phase phase) const
+{
+    return phase == Phase::Backward ? std::max<observe::UnitIndex>(1, firstTrained()) : 0;
 }
 
 bool Engine::gatherIsWithinLimit(const Unit &unit) const

@@ -22,7 +22,8 @@ Communicator &ProcessGroups::counterparts(int64_t size)
     std::vector<int> members;
     for (int64_t rank = m_world.rank() % size; rank < m_world.worldSize(); rank += size)
         members.push_back(static_cast<int>(rank));
-    return group(std::move(members), true);
+    const bool hasSums = members.size() > 1;
+    return group(std::move(members), hasSums);
 }
 
 Communicator &ProcessGroups::group(std::vector<int> members, bool ownQueue)

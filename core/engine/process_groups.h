@@ -10,8 +10,8 @@
 namespace shardscope::engine {
 
 /// The groups into which the ranks of a run part. A group is connected when it is first asked for; all ranks ask in the
-/// same order. On CUDA the sums over replicas run in a queue of their own, beside the gathers and reductions of the
-/// shards; all others in one.
+/// same order. On CUDA the sums over replicas in groups smaller than the world run in a queue of their own, beside the
+/// gathers and reductions of the shards; all others in one.
 class ProcessGroups
 {
 public:

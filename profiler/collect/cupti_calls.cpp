@@ -71,34 +71,34 @@ std::string_view CuptiCalls::name(CUpti_ActivityKind kind, uint32_t number) cons
 
 CUptiResult CuptiCalls::enableLaunches(const CuptiApi &api, bool enable) const
 {
-    return this->enable(
+    return turn(
         api, [](const Call &call) { return call.launches; }, enable);
 }
 
 CUptiResult CuptiCalls::mute(const CuptiApi &api) const
 {
-    return enable(
+    return turn(
         api, [](const Call &call) { return call.muted; }, false);
 }
 
 CUptiResult CuptiCalls::muteAllButLaunches(const CuptiApi &api) const
 {
-    return enable(
+    return turn(
         api, [](const Call &call) { return !call.name.empty() && !call.launches; }, false);
 }
 
-CUptiResult CuptiCalls::enable(const CuptiApi &api, bool (*which)(const Call &), bool enable) const
+CUptiResult CuptiCalls::turn(const CuptiApi &api, bool (*which)(const Call &), bool on) const
 {
     for (uint32_t number = 0; number < m_runtime.size(); ++number) {
         if (!which(m_runtime[number]))
             continue;
-        if (const CUptiResult result = api.enableRuntimeApi(number, enable); result != CUPTI_SUCCESS)
+        if (const CUptiResult result = api.enableRuntimeApi(number, on); result != CUPTI_SUCCESS)
             return result;
     }
     for (uint32_t number = 0; number < m_driver.size(); ++number) {
         if (!which(m_driver[number]))
             continue;
-        if (const CUptiResult result = api.enableDriverApi(number, enable); result != CUPTI_SUCCESS)
+        if (const CUptiResult result = api.enableDriverApi(number, on); result != CUPTI_SUCCESS)
             return result;
     }
     return CUPTI_SUCCESS;

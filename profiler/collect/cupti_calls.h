@@ -35,7 +35,7 @@ private:
         bool muted = false;
     };
     /// All for which `which` holds, or up to the first that fails.
-    CUptiResult enable(const CuptiApi &api, bool (*which)(const Call &), bool enable) const;
+    CUptiResult turn(const CuptiApi &api, bool (*which)(const Call &), bool on) const;
     static std::vector<Call> read(const CuptiApi &api, CUpti_CallbackDomain domain, uint32_t count);
     const Call *find(CUpti_ActivityKind kind, uint32_t number) const;
 

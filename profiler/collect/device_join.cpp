@@ -125,6 +125,9 @@ bool DeviceJoin::join(const ActivityRecord &record, bool mayWait)
     const bool maybeOfCollective = isCopy ? call.context && call.context->aside : isNcclKernel(record.name);
     if (mayWait && !call.collective && maybeOfCollective)
         return false;
+    // And what is in a collective's bracket but no kernel of NCCL's has its unit and step from its span alone.
+    if (mayWait && call.collective && !call.context && (isCopy || !isNcclKernel(record.name)))
+        return false;
     m_sinks.work({record, call.context, call.collective});
     settle(call, record.endNs);
     // The launch of a graph stands for many kernels; every other call for one.

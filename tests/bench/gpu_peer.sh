@@ -10,7 +10,7 @@
 #   ranks       ranks2 and ranks4: strategies at 2 and 4 ranks on the one card. Correctness and memory: their speed is
 #               that of loopback sockets
 #   tests/bench/gpu_peer.sh [GROUP]...          nvme is in TMPDIR
-# Goals: ratios of at most 1.0; offload at most 0.6 of FSDP2's time without clipping, 0.7 with. A row that fails does not
+# Goals: ratios of at most 1.0, of ranks2 and ranks4 beside PyTorch as it is (peer_bench.py); offload at most 0.6 of FSDP2's time without clipping, 0.7 with. A row that fails does not
 # keep the others from running: exits with 1 after all of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Step times of shardscope-worker against PyTorch's FSDP2 (tests/peers/torch_fsdp.py) on this machine: the same model,
 batch, dtype, ranks and random tokens, in turns, medians over all turns; printed as a ratio (ours ÷ PyTorch's: below 1 is
-faster) and, on a GPU, with the peaks of the allocator. cpu_peer.sh and gpu_peer.sh call it.
+faster) and, on a GPU, with the peaks of the allocator. cpu_peer.sh and gpu_peer.sh call it. Where ours has a setting that
+PyTorch's does not choose by itself (oneDNN's fp32 on a CPU, NCCL's buffers where ranks share a GPU), PyTorch runs with and
+without it, and both ratios are printed.
 
 Ours records as every run does (record.level=light). SHARDSCOPE_BIN names the folder of the programs. Turns that were out
 of memory are counted, a side; where ours was, this exits with 1, after all rows.
@@ -25,16 +27,18 @@ SHARED_GPU_NCCL = {"NCCL_BUFFSIZE": "67108864", "NCCL_SOCKET_NTHREADS": "4", "NC
 VOCABULARY = {"tiny": 512, "15m": 32000, "124m": 50304, "350m": 32000, "1b3": 32000, "2b7": 32000, "6b7": 32000}
 
 
-def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False, nccl=None):
+def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False, nccl=False):
     """Starts the command once a rank; returns rank 0's output. own_gpus: rank k has GPU k; on_one_gpu: PyTorch's ranks
-    share the first one, with these settings of NCCL's. Raises OutOfMemory where a rank ran out of it, and ends with
+    share the first one, nccl: with SHARED_GPU_NCCL. Raises OutOfMemory where a rank ran out of it, and ends with
     what else went wrong."""
     each = rank_processes.environments(ranks, GLOO_SOCKET_IFNAME="lo", NCCL_NVLS_ENABLE="0")
     for rank, environment in enumerate(each):
         environment["LOCAL_DEVICE"] = str(rank) if own_gpus else "0"
         environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
         if on_one_gpu and ranks > 1:
-            environment.update(nccl or {}, NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
+            for name, value in SHARED_GPU_NCCL.items():  # as with the worker, what the caller has set counts
+                environment.setdefault(name, value) if nccl else environment.pop(name, None)
+            environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
     failed = rank_processes.run(command, ranks, log, each=each)
     if failed and failed.out_of_memory:
         raise OutOfMemory
@@ -110,7 +114,7 @@ class Case:
             self.peer_as_is += self.result_of(command)["step_ms"]
         if a.device == "cpu":
             command.append("--onednn-fp32")
-        result = self.result_of(command, SHARED_GPU_NCCL)
+        result = self.result_of(command, nccl=True)
         self.peer += result["step_ms"]
         self.peer_peak = max(self.peer_peak, result["peak_bytes"])
 
@@ -120,7 +124,7 @@ class Case:
             return "oneDNN's fp32" if self.dtype == "fp32" else None
         return "our settings of NCCL" if self.ranks > 1 and not self.a.gpus else None
 
-    def result_of(self, command, nccl=None):
+    def result_of(self, command, nccl=False):
         a = self.a
         output = run_ranks(self.ranks, command, os.path.join(self.folder, "peer"), a.gpus, a.device == "cuda" and not a.gpus, nccl)
         result = next((line for line in reversed(output.splitlines()) if line.startswith("{")), None)
@@ -175,7 +179,9 @@ class Case:
         if self.ratio() is not None:
             text.append(f"ratio {self.ratio():.3f}")
         if self.peer_as_is:
-            text.append(f"(PyTorch without {self.peer_gets()} {statistics.median(self.peer_as_is):9.1f} ms)")
+            as_is = statistics.median(self.peer_as_is)
+            beside = f": ratio {statistics.median(self.ours) / as_is:.3f}" if self.ours else ""
+            text.append(f"(PyTorch without {self.peer_gets()} {as_is:.1f} ms{beside})")
         if self.ratio() is not None and self.a.device == "cuda":
             text.append(f"ratio of peaks {self.ours_peak / self.peer_peak:.3f}")
         return "  ".join(text)

@@ -237,7 +237,7 @@ void ChangingRun::expectCopiesToBeOfTheirUnits()
     const std::string ofNccl = "lane.name like 'communication%' and category <> 'communication' and ";
     EXPECT_GT(number(query("select count(*) " + ofStreams + ofNccl + "unit_id is not null")[0][0]), 0);
     for (const auto &row : query(
-             "select format('%s: %d × %s (%s) of %s, level %s, steps %d to %d', lane.name, count(*), name.text, "
+             "select printf('%s: %d × %s (%s) of %s, level %s, steps %d to %d', lane.name, count(*), name.text, "
              "category, coalesce(phase, 'no phase'), coalesce(step.level, 'none'), min(step.number), max(step.number)) "
              "from span join lane using (lane_id) join name using (name_id) left join step using (step_id) "
              "where lane.kind = 'stream' and " +

@@ -87,10 +87,11 @@ TEST(MutedCalls, AreTurnedOffOneByOne)
     EXPECT_THAT(std::exchange(told(CUPTI_CB_DOMAIN_RUNTIME_API), {}), testing::ElementsAre(2));
     EXPECT_THAT(std::exchange(told(CUPTI_CB_DOMAIN_DRIVER_API), {}), testing::ElementsAre(1));
     EXPECT_EQ(calls.muteAllButLaunches(api), CUPTI_SUCCESS);
-    EXPECT_THAT(told(CUPTI_CB_DOMAIN_RUNTIME_API), testing::ElementsAre(-1, -3));
-    EXPECT_THAT(told(CUPTI_CB_DOMAIN_DRIVER_API), testing::ElementsAre(-2));
+    EXPECT_THAT(std::exchange(told(CUPTI_CB_DOMAIN_RUNTIME_API), {}), testing::ElementsAre(-1, -3));
+    EXPECT_THAT(std::exchange(told(CUPTI_CB_DOMAIN_DRIVER_API), {}), testing::ElementsAre(-2));
     api.enableDriverApi = [](CUpti_CallbackId, uint8_t) { return CUPTI_ERROR_NOT_SUPPORTED; };
     EXPECT_EQ(calls.mute(api), CUPTI_ERROR_NOT_SUPPORTED);
+    told(CUPTI_CB_DOMAIN_RUNTIME_API).clear();
 }
 
 #endif

@@ -14,7 +14,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
 import rank_processes
 
-SETTINGS = {"model.preset": "tiny", "train.steps": 6, "train.micro_batch": 2, "train.sequence_length": 128, "optimizer.warmup_steps": 0,
+SETTINGS = {"model.preset": "tiny", "train.micro_batch": 2, "train.sequence_length": 128, "optimizer.warmup_steps": 0,
             "parallel.strategy": "full", "parallel.device": "cuda", "record.level": "full", "checkpoint.at_end": "false"}
 
 

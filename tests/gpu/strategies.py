@@ -105,13 +105,18 @@ OTHERS = {"bf16 grad": {"precision.reduce": "bf16"},
           "block cpu": {"memory.recompute": "block", **places("cpu", True)}}
 
 
-def groups(ranks, cuda):
+def groups(ranks, cuda, precision):
     """Rows of what four ranks and more have: hybrid in groups of 2, 4 … and resharding to as many."""
     rows, size = [], 2
     while size < ranks:
         rows += [("hybrid", str(size), {"parallel.shard_group": size}), ("full", f"reshard {size}", {"parallel.reshard_group": size})]
         size *= 2
-    if cuda and rows:
+    if rows:
+        rows.append(("hybrid", "2 halves", {"parallel.shard_group": 2, "train.micro_batch": max(1, 4 // ranks)}))  # two micro-batches
+        if precision != "fp32":
+            rows.append(("hybrid", "2 bf16 grad", {"parallel.shard_group": 2, **OTHERS["bf16 grad"]}))
+    if rows and cuda:
+        rows.append(("hybrid", "2 grad", {"parallel.shard_group": 2, **places("grad", cuda)}))
         rows.append(("hybrid", "2 block cpu", {"parallel.shard_group": 2, **OTHERS["block cpu"]}))
     return rows
 
@@ -122,7 +127,7 @@ def cases(ranks, cuda, precision):
     special = {name: places(name, cuda) for name in (["cpu", "opt", "grad", "nvme"] if cuda else ["nvme"])}
     special.update({name: settings for name, settings in OTHERS.items()
                     if (ranks > 1 and precision != "fp32" or name != "bf16 grad") and (cuda or not {"cpu", "act"} & set(name.split()))})
-    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2] + groups(ranks, cuda)
+    return [(s, "", {}) for s in strategies] + [(s, *one) for s in strategies for one in special.items() if ranks <= 2] + groups(ranks, cuda, precision)
 
 
 def curve_of(special):
@@ -159,7 +164,7 @@ def main():
     base = options.keep or tempfile.mkdtemp(prefix="strategies-")
     os.makedirs(base, exist_ok=True)
     bad = 0
-    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':9} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} {'grown':>5} "
+    print(f"{'precision':9} {'ranks':>5} {'strategy':8} {'special':12} {'loss':>9} {'norm':>9} {'peak MiB':>9} {'samples':>8} {'unequal':>7} {'grown':>5} "
           f"{'kernels':>8} {'nccl':>6} {'timed/collectives':>18} {'dropped':>7}")
     rows = rows_of(options.precisions.split(","), [int(count) for count in options.ranks.split(",")], cuda)
     references = {}
@@ -176,7 +181,7 @@ def main():
             "data.path": rank_processes.SOURCE + "/LICENSES", **settings, **SCALE.get(precision, {})})
 
     for (precision, ranks, strategy, special, _), (folder, failed) in zip(rows, ThreadPool(options.jobs).imap(train, rows)):
-        title = f"{precision:9} {ranks:5} {strategy:8} {special:9}"
+        title = f"{precision:9} {ranks:5} {strategy:8} {special:12}"
         losses, norms = ([], []) if failed else curve(folder)
         why = failed.text if failed else None
         if not why and (len(losses) != options.steps or None in losses or None in norms):
