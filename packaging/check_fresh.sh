@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Proof that no installation step is missing: both commands of README.md in a fresh Debian 12 (debootstrap, chroot), from
-# a clean clone of HEAD. Takes over the machine's apt and pip settings and certificates, so that mirrors and proxies
-# work there too. Run by hand, as root; needs debootstrap and git, 25 GiB of disk, and up to an hour.
-#   packaging/check_fresh.sh [--keep] [FOLDER]     FOLDER: where the system is made (default below /var/tmp)
+# Proof that no installation step is missing: both commands of README.md in a fresh Debian 12, or Ubuntu 24.04
+# (debootstrap, chroot), from a clean clone of HEAD. Takes over the machine's apt and pip settings and certificates, so
+# that mirrors and proxies work there too. Run by hand, as root; needs debootstrap and git, for Ubuntu its package
+# ubuntu-keyring, 25 GiB of disk, and up to an hour.
+#   packaging/check_fresh.sh [--keep] [--ubuntu] [FOLDER]     FOLDER: where the system is made (default below /var/tmp)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD
@@ -13,14 +14,23 @@ if [[ -z ${SHARDSCOPE_FRESH_NAMESPACE:-} ]] && ((EUID == 0)); then
   exec env SHARDSCOPE_FRESH_NAMESPACE=1 unshare --mount --propagation private --pid --fork --kill-child "$root/packaging/check_fresh.sh" "$@"
 fi
 
-keep=
-[[ ${1:-} == --keep ]] && { keep=1; shift; }
+keep='' distribution='Debian 12' suite=bookworm
+while [[ ${1:-} == --* ]]; do
+  case $1 in
+    --keep) keep=1 ;;
+    --ubuntu) distribution='Ubuntu 24.04' suite=noble ;;
+    *) echo "check_fresh.sh: there is no option $1; see its first lines." >&2; exit 2 ;;
+  esac
+  shift
+done
+readonly ubuntuKeyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
 
 die() { printf 'check_fresh.sh: %s\n' "$*" >&2; exit 1; }
 ((EUID == 0)) || die "only root can make a chroot: sudo packaging/check_fresh.sh"
 for tool in debootstrap git; do
   command -v $tool >/dev/null || die "$tool is missing: apt-get install -y $tool"
 done
+[[ $suite != noble || -s $ubuntuKeyring ]] || die "$ubuntuKeyring is missing: it is Ubuntu's package ubuntu-keyring."
 if [[ -n $(git status --porcelain) ]]; then
   echo "Note: the working tree has changes that are not committed; HEAD is checked."
 fi
@@ -44,15 +54,28 @@ trap cleanUp EXIT
 # The mirror that the machine uses.
 mirror() {
   local uri
+  [[ $suite == noble ]] && { echo "${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}"; return; }
   # shellcheck disable=SC2016 # apt's own $(…)
   uri=$(apt-get indextargets --format '$(SITE) $(ORIGIN)' 2>/dev/null \
     | awk '$2 == "Debian" && $1 !~ /security/ {print $1; exit}')
   echo "${uri:-http://deb.debian.org/debian}"
 }
 
+makeSystem() {
+  local options=(--variant=minbase "--include=ca-certificates,git")
+  if [[ $suite == noble ]]; then
+    # Older versions of debootstrap do not know the name; all releases are made alike.
+    debootstrap "${options[@]}" --components=main,universe --keyring="$ubuntuKeyring" noble "$system" "$(mirror)" gutsy
+  else
+    debootstrap "${options[@]}" "$suite" "$system" "$(mirror)"
+  fi
+}
+
 copySettings() {
   local part
-  if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then
+  if [[ $suite == noble ]]; then
+    for part in noble noble-updates noble-security; do echo "deb $(mirror) $part main universe"; done >"$system/etc/apt/sources.list"
+  elif grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then
     # Debian's own sources alone: another one could bring a package that a fresh Debian lacks.
     rm -f "$system/etc/apt/sources.list"
     grep -sh debian /etc/apt/sources.list >"$system/etc/apt/sources.list" || true
@@ -105,7 +128,7 @@ timed() { # timed NAME COMMAND...
   times+=("$(printf '%6d s  %s' $((SECONDS - started)) "$name")")
 }
 
-timed "debootstrap bookworm" debootstrap --variant=minbase --include=ca-certificates,git bookworm "$system" "$(mirror)"
+timed "debootstrap $suite" makeSystem
 copySettings
 mountSystem
 chroot "$system" useradd --create-home --shell /bin/bash someone
@@ -122,5 +145,5 @@ chroot "$system" chown -R someone: "$clone"
 timed "packaging/test.sh, as a user" inside someone packaging/test.sh
 timed "packaging/test.sh again, nothing to build, one test" inside someone "packaging/test.sh -R '^config\$'"
 
-printf '\nBoth commands work in a fresh Debian 12:\n'
+printf '\nBoth commands work in a fresh %s:\n' "$distribution"
 printf '%s\n' "${times[@]}"
