@@ -154,7 +154,8 @@ static void addSetVerb(CLI::App &app, SetOptions &options)
 {
     CLI::App *verb = app.add_subcommand("set", "Change the configuration of a run that goes on");
     addRun(*verb, options.run);
-    verb->add_option("KEY=VALUE", options.assignments, "What to set");
+    // Newer versions of CLI11 take no "=" in a name.
+    verb->add_option("ASSIGNMENT", options.assignments, "What to set")->type_name("KEY=VALUE");
     addRules(*verb, options.rules);
     verb->add_flag("--undo", options.undo, "Go back to the configuration before the last change");
     verb->add_flag("--force", options.force, "Also where it is predicted to need more memory than there is");
