@@ -24,10 +24,13 @@ Program::Program(std::vector<std::string> command, std::map<std::string, std::st
     for (std::string &word : command)
         arguments.push_back(word.data());
     arguments.push_back(nullptr);
+    // Before the fork: nobody finds what the program before it has left there.
+    const int file = ::open(m_output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     m_pid = ::fork();
-    if (m_pid != 0)
+    if (m_pid != 0) {
+        ::close(file);
         return;
-    const int file = ::open(m_output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    }
     ::dup2(file, STDOUT_FILENO);
     ::dup2(file, STDERR_FILENO);
     for (const auto &[name, value] : environment) {
