@@ -72,12 +72,20 @@ void step(Recorder &recorder, int64_t number, const at::Tensor &weight)
     recorder.stepEnded({.loss = sum});
 }
 
-TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
+class GpuRecording : public testing::Test
 {
-    if (!hasGpu())
-        GTEST_SKIP() << "no CUDA device";
+protected:
+    void SetUp() override
+    {
+        if (!hasGpu())
+            GTEST_SKIP() << "no CUDA device";
+    }
     const test::TemporaryFolder folder;
-    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
+    const std::shared_ptr<collect::CurrentMemoryTag> tag = std::make_shared<collect::CurrentMemoryTag>();
+};
+
+TEST_F(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
+{
     auto memory = trackCudaMemory(0, tag);
     ASSERT_TRUE(memory) << memory.error().text;
     auto described = options(folder.path(), RecordLevel::Light, tag);
@@ -155,12 +163,8 @@ TEST(GpuRecording, HoldsKernelsWithTheirUnitsAndAnExactMemorySum)
 }
 
 /// What is cast or copied for a gather, in no span of its own, ahead of the unit's turn.
-TEST(GpuRecording, WhatIsCopiedForAGatherIsOfItsUnitAndStep)
+TEST_F(GpuRecording, WhatIsCopiedForAGatherIsOfItsUnitAndStep)
 {
-    if (!hasGpu())
-        GTEST_SKIP() << "no CUDA device";
-    const test::TemporaryFolder folder;
-    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
     auto opened = Recorder::open(options(folder.path(), RecordLevel::Light, tag));
     ASSERT_TRUE(opened) << opened.error().text;
     Recorder &recorder = **opened;
@@ -199,12 +203,8 @@ TEST(GpuRecording, WhatIsCopiedForAGatherIsOfItsUnitAndStep)
 }
 
 /// A copy that NCCL makes in a stream of its own while it is given a collective.
-TEST(GpuRecording, ACopyInAnotherStreamIsNoPartOfItsCollective)
+TEST_F(GpuRecording, ACopyInAnotherStreamIsNoPartOfItsCollective)
 {
-    if (!hasGpu())
-        GTEST_SKIP() << "no CUDA device";
-    const test::TemporaryFolder folder;
-    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
     auto opened = Recorder::open(options(folder.path(), RecordLevel::Light, tag));
     ASSERT_TRUE(opened) << opened.error().text;
     Recorder &recorder = **opened;
@@ -237,12 +237,8 @@ TEST(GpuRecording, ACopyInAnotherStreamIsNoPartOfItsCollective)
                                         "copies|memcpy device to device|forward|1|1|1,2,3|3"}));
 }
 
-TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
+TEST_F(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
 {
-    if (!hasGpu())
-        GTEST_SKIP() << "no CUDA device";
-    const test::TemporaryFolder folder;
-    const auto tag = std::make_shared<collect::CurrentMemoryTag>();
     auto opened = Recorder::open(options(folder.path(), RecordLevel::Full, tag));
     ASSERT_TRUE(opened) << opened.error().text;
     (*opened)->onUnits(std::vector<observe::UnitInfo>{{.name = "block.0"}, {.name = "block.1"}});
@@ -266,10 +262,8 @@ TEST(GpuRecording, AtFullKeepsTheKernelsShapesAndTheCalls)
 
 /// Straight from CUPTI: neither a record of a call that is left out, nor one of what it lay in, which would wait for
 /// it.
-TEST(GpuRecording, CallsThatOnlyAskLeaveNoRecords)
+TEST_F(GpuRecording, CallsThatOnlyAskLeaveNoRecords)
 {
-    if (!hasGpu())
-        GTEST_SKIP() << "no CUDA device";
     auto opened = collect::makeCuptiSource();
     ASSERT_TRUE(opened) << opened.error().text;
     collect::ActivitySource &source = **opened;

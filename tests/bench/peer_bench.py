@@ -37,7 +37,10 @@ def run_ranks(ranks, command, log, own_gpus=False, on_one_gpu=False, nccl=False)
         environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
         if on_one_gpu and ranks > 1:
             for name, value in SHARED_GPU_NCCL.items():  # as with the worker, what the caller has set counts
-                environment.setdefault(name, value) if nccl else environment.pop(name, None)
+                if nccl:
+                    environment.setdefault(name, value)
+                else:
+                    environment.pop(name, None)
             environment.update(NCCL_HOSTID=f"rank{rank}", NCCL_SOCKET_IFNAME="lo")
     failed = rank_processes.run(command, ranks, log, each=each)
     if failed and failed.out_of_memory:
