@@ -111,10 +111,10 @@ def groups(ranks, cuda, precision):
     while size < ranks:
         rows += [("hybrid", str(size), {"parallel.shard_group": size}), ("full", f"reshard {size}", {"parallel.reshard_group": size})]
         size *= 2
-    if rows:
-        rows.append(("hybrid", "2 halves", {"parallel.shard_group": 2, "train.micro_batch": max(1, 4 // ranks)}))  # two micro-batches
-        if precision != "fp32":
-            rows.append(("hybrid", "2 bf16 grad", {"parallel.shard_group": 2, **OTHERS["bf16 grad"]}))
+    if rows and ranks <= 4:  # the batch of 8 in two micro-batches
+        rows.append(("hybrid", "2 halves", {"parallel.shard_group": 2, "train.micro_batch": 4 // ranks}))
+    if rows and precision != "fp32":
+        rows.append(("hybrid", "2 bf16 grad", {"parallel.shard_group": 2, **OTHERS["bf16 grad"]}))
     if rows and cuda:
         rows.append(("hybrid", "2 grad", {"parallel.shard_group": 2, **places("grad", cuda)}))
         rows.append(("hybrid", "2 block cpu", {"parallel.shard_group": 2, **OTHERS["block cpu"]}))
