@@ -69,36 +69,28 @@ std::string_view CuptiCalls::name(CUpti_ActivityKind kind, uint32_t number) cons
     return call && !call->name.empty() ? std::string_view(call->name) : std::string_view("CUDA call");
 }
 
-CUptiResult CuptiCalls::enableLaunches(const CuptiApi &api, bool enable) const
-{
-    return turn(
-        api, [](const Call &call) { return call.launches; }, enable);
-}
-
 CUptiResult CuptiCalls::mute(const CuptiApi &api) const
 {
-    return turn(
-        api, [](const Call &call) { return call.muted; }, false);
+    return muteThose(api, [](const Call &call) { return call.muted; });
 }
 
 CUptiResult CuptiCalls::muteAllButLaunches(const CuptiApi &api) const
 {
-    return turn(
-        api, [](const Call &call) { return !call.name.empty() && !call.launches; }, false);
+    return muteThose(api, [](const Call &call) { return !call.name.empty() && !call.launches; });
 }
 
-CUptiResult CuptiCalls::turn(const CuptiApi &api, bool (*which)(const Call &), bool on) const
+CUptiResult CuptiCalls::muteThose(const CuptiApi &api, bool (*which)(const Call &)) const
 {
     for (uint32_t number = 0; number < m_runtime.size(); ++number) {
         if (!which(m_runtime[number]))
             continue;
-        if (const CUptiResult result = api.enableRuntimeApi(number, on); result != CUPTI_SUCCESS)
+        if (const CUptiResult result = api.enableRuntimeApi(number, 0); result != CUPTI_SUCCESS)
             return result;
     }
     for (uint32_t number = 0; number < m_driver.size(); ++number) {
         if (!which(m_driver[number]))
             continue;
-        if (const CUptiResult result = api.enableDriverApi(number, on); result != CUPTI_SUCCESS)
+        if (const CUptiResult result = api.enableDriverApi(number, 0); result != CUPTI_SUCCESS)
             return result;
     }
     return CUPTI_SUCCESS;

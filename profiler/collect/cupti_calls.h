@@ -20,11 +20,9 @@ public:
     bool launches(CUpti_ActivityKind kind, uint32_t number) const;
     /// "cudaLaunchKernel", without the version that CUPTI appends.
     std::string_view name(CUpti_ActivityKind kind, uint32_t number) const;
-    /// Records the launching calls, and no others; or no longer.
-    CUptiResult enableLaunches(const CuptiApi &api, bool enable) const;
-    /// After all calls were enabled: records muted_calls.h's no longer.
+    /// After their kinds were enabled: no longer records muted_calls.h's.
     CUptiResult mute(const CuptiApi &api) const;
-    /// After all calls were enabled: records none but the launching ones.
+    /// After their kinds were enabled: records none but the launching ones.
     CUptiResult muteAllButLaunches(const CuptiApi &api) const;
 
 private:
@@ -35,7 +33,7 @@ private:
         bool muted = false;
     };
     /// All for which `which` holds, or up to the first that fails.
-    CUptiResult turn(const CuptiApi &api, bool (*which)(const Call &), bool on) const;
+    CUptiResult muteThose(const CuptiApi &api, bool (*which)(const Call &)) const;
     static std::vector<Call> read(const CuptiApi &api, CUpti_CallbackDomain domain, uint32_t count);
     const Call *find(CUpti_ActivityKind kind, uint32_t number) const;
 

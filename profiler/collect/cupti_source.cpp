@@ -4,6 +4,7 @@
 #include "profiler/collect/background_thread.h"
 #include "profiler/collect/kernel_name.h"
 
+#include <array>
 #include <chrono>
 
 namespace shardscope::collect {
@@ -139,23 +140,20 @@ Result<> CuptiSource::setLevel(RecordLevel level)
         return {};
     for (const CUpti_ActivityKind kind : std::exchange(m_enabled, {}))
         m_api.disable(kind);
-    if (m_level == RecordLevel::Light && !m_callsByKind)
-        m_calls.enableLaunches(m_api, false);
     m_level = level;
     return level == RecordLevel::Off ? Result<>{} : enableKinds();
 }
 
 Result<> CuptiSource::enableKinds()
 {
-    std::vector<CUpti_ActivityKind> kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                                             CUPTI_ACTIVITY_KIND_MEMCPY2, // between devices
-                                             CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
-    // After a `full` that was left no call that is enabled by itself is recorded any more: kernels and copies then had
-    // no unit. What is enabled by its kind is, and from then on all but what is wanted is muted.
-    m_callsByKind = m_callsByKind || m_level == RecordLevel::Full;
-    if (m_callsByKind)
-        kinds.insert(kinds.end(), {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER});
-    for (const CUpti_ActivityKind kind : kinds) {
+    static constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                          CUPTI_ACTIVITY_KIND_MEMCPY,
+                                          CUPTI_ACTIVITY_KIND_MEMCPY2, // between devices
+                                          CUPTI_ACTIVITY_KIND_MEMSET,
+                                          CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                          CUPTI_ACTIVITY_KIND_RUNTIME,
+                                          CUPTI_ACTIVITY_KIND_DRIVER};
+    for (const CUpti_ActivityKind kind : kKinds) {
         const CUptiResult result = m_api.enable(kind);
         if (result == CUPTI_SUCCESS) {
             m_enabled.push_back(kind);
@@ -166,17 +164,11 @@ Result<> CuptiSource::enableKinds()
         m_warnings.push_back(
             fmt::format("CUPTI's records of kind {} are missing: {}", static_cast<int>(kind), m_api.text(result)));
     }
-    if (m_callsByKind) {
-        const CUptiResult result =
-            m_level == RecordLevel::Full ? m_calls.mute(m_api) : m_calls.muteAllButLaunches(m_api);
-        if (result != CUPTI_SUCCESS)
-            m_warnings.push_back("CUPTI records calls that are of no use too: " + m_api.text(result));
-    } else {
-        if (const CUptiResult result = m_calls.enableLaunches(m_api, true); result != CUPTI_SUCCESS) {
-            m_warnings.push_back("Kernels can't be joined to their units: CUPTI records no launches (" +
-                                 m_api.text(result) + ").");
-        }
-    }
+    // Calls could be enabled one by one in place of their kinds, but once a kind was enabled in this process that does
+    // nothing any more: kernels and copies had no unit then.
+    const CUptiResult result = m_level == RecordLevel::Full ? m_calls.mute(m_api) : m_calls.muteAllButLaunches(m_api);
+    if (result != CUPTI_SUCCESS)
+        m_warnings.push_back("CUPTI records calls that are of no use too: " + m_api.text(result));
     return {};
 }
 

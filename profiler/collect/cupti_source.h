@@ -46,7 +46,6 @@ private:
     CuptiApi m_api;
     CuptiCalls m_calls;
     RecordLevel m_level = RecordLevel::Light;
-    bool m_callsByKind = false; ///< all calls are enabled and some muted; else some are enabled
     CUpti_SubscriberHandle m_subscriber = nullptr;
     std::vector<CUpti_ActivityKind> m_enabled;
     std::vector<std::string> m_warnings; ///< handed out with the next batch
