@@ -16,6 +16,7 @@
 #include "core/train/trainer.h"
 
 #include <c10/cuda/CUDAFunctions.h>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <torch/torch.h>
@@ -276,10 +277,15 @@ Result<int> RankRun::train()
 tl::expected<int, Failure> RankRun::end(const tl::expected<int, Failure> &outcome)
 {
     const int exitCode = outcome ? *outcome : outcome.error().exitCode;
-    if (!outcome)
+    if (!outcome) {
+        // The supervisor ends all ranks by SIGTERM half a second after the first message: this one ends by itself, with
+        // a recording that is whole. It is killed where it takes too long.
+        if (m_environment.supervised)
+            std::signal(SIGTERM, SIG_IGN);
         m_channel.send(failureMessage(outcome.error())); // before anything that may wait for a rank that is gone
-    if (!outcome && m_communicator)
-        m_communicator->abort();
+        if (m_communicator)
+            m_communicator->abort();
+    }
     if (m_recorder) {
         if (auto closed = m_recorder->close(exitCode).and_then([this] { return m_database->moveHome(); }); !closed) {
             spdlog::warn("{}", closed.error().text);

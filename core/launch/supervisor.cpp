@@ -296,7 +296,16 @@ void Supervisor::killAllSoon()
 {
     m_killing = true;
     killAll(SIGTERM);
-    QTimer::singleShot(kPatienceMs, this, [this] { killAll(SIGKILL); });
+    QTimer::singleShot(kPatienceMs, this, &Supervisor::killTheSilent);
+    QTimer::singleShot(kClosingMs, this, [this] { killAll(SIGKILL); });
+}
+
+void Supervisor::killTheSilent()
+{
+    for (const auto &rank : m_ranks) {
+        if (m_judge.of(rank->rank()).text.empty())
+            rank->kill(SIGKILL);
+    }
 }
 
 void Supervisor::killAll(int signal)

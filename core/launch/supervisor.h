@@ -51,6 +51,8 @@ public:
     static constexpr int kSettleMs = 500;
     /// From SIGTERM to SIGKILL. With kSettleMs, a dead rank ends a run well within 5 s.
     static constexpr int kPatienceMs = 2000;
+    /// The same for a rank that has said why it fails: it ignores SIGTERM from then on and closes its recording.
+    static constexpr int kClosingMs = 10'000;
 
 Q_SIGNALS:
     /// All ranks have reported a step; the status has its figures.
@@ -91,6 +93,7 @@ private:
     void tellOfDeath(const run::RunFailure &failure);
     void endAfterFailure();
     void killAll(int signal);
+    void killTheSilent();
     void killAllSoon();
     bool anyRunning() const;
     void finish();

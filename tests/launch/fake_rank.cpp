@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank without a model, for tests of the supervisor: it speaks the real channel and behaves as FAKE_RANK tells it, a
 // list of words separated by spaces:
-//   die@S=SIGNAL       raise SIGNAL after step S            exit@S=CODE   exit with CODE after step S, without a
-//   message fail@S=TEXT_WITH_UNDERSCORES   say a failure after step S, then exit with 1 collective@S       say a
-//   failure in a collective after step S, then exit with 1 hang@S             after step S do nothing more, and ignore
-//   SIGTERM stop@S             raise SIGSTOP after step S unrecorded@S=TEXT  say that the recording is lost rank=R the
-//   words after it are for rank R alone; before the first one they are for all
+// - die@S=SIGNAL: raises SIGNAL after step S
+// - exit@S=CODE: exits with CODE after step S, without a message
+// - fail@S=TEXT_WITH_UNDERSCORES: says a failure after step S, then exits with 1
+// - collective@S: says a failure in a collective after step S, then exits with 1
+// - closing@S=MS: says a failure after step S, ignores SIGTERM, and exits with 1 that much later
+// - hang@S: does nothing more after step S, and ignores SIGTERM
+// - stop@S: raises SIGSTOP after step S
+// - unrecorded@S=TEXT: says that the recording is lost
+// - rank=R: the words after it are for rank R alone; before the first one they are for all
+//
 // FAKE_STEPS (default 5) and FAKE_STEP_MS (default 20) say how many steps and how long one takes;
 // FAKE_PERIODIC_CHECKPOINTS=1 lets rank 0 tell of a checkpoint "/periodic" after each step, that nobody asked for. As
 // real ranks do, they meet once a step (in a file that all map), and rank 0's command word is in force two steps later.
@@ -170,6 +175,12 @@ void FakeRank::act(int step)
         if (what == "fail" || what == "collective") {
             m_channel->send(FailureMessage{value, 1, what == "collective", realtimeNs()});
             m_channel.reset();
+            ::_exit(1);
+        }
+        if (what == "closing") {
+            ::signal(SIGTERM, SIG_IGN);
+            m_channel->send(FailureMessage{what, 1, false, realtimeNs()});
+            std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(value)));
             ::_exit(1);
         }
         if (what == "unrecorded")

@@ -188,6 +188,18 @@ TEST_F(SupervisorTest, aRankThatIgnoresTheEndIsKilled)
     EXPECT_EQ(status.ranks[0].signal, SIGKILL);
 }
 
+TEST_F(SupervisorTest, aRankThatHasSaidWhyItFailsHasTimeToCloseItsRecording)
+{
+    constexpr int kBetweenMs = Supervisor::kSettleMs + Supervisor::kPatienceMs + 500;
+    static_assert(kBetweenMs < Supervisor::kClosingMs);
+    start(fmt::format("rank=0 hang@2 rank=1 closing@2={}", kBetweenMs), 1000);
+    waitForEnd();
+    const run::RunStatus status = stateFile();
+    EXPECT_EQ(status.failure->rank, 1);
+    EXPECT_EQ(status.ranks[0].signal, SIGKILL) << "it said nothing";
+    EXPECT_EQ(status.ranks[1].exitCode, 1) << "it ended by itself";
+}
+
 TEST_F(SupervisorTest, aRanksOwnWordsAreTheReason)
 {
     start("rank=0 collective@3 rank=1 fail@3=out_of_memory", 1000);

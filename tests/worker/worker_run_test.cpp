@@ -5,8 +5,12 @@
 #include "core/run/run_status.h"
 #include "tests/worker/worker_fixture.h"
 
+#include <array>
 #include <csignal>
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 using namespace shardscope;
 using namespace shardscope::testing;
@@ -19,20 +23,24 @@ class WorkerRun : public WorkerFixture
 protected:
     run::RunStatus status() const { return run::readStatus(run::RunFolder(m_run)).value(); }
 
-    /// Losses as the recording of a rank has them.
-    std::vector<double> recordedLosses(int attempt, int rank) const
+    /// The first column of what the recording of a rank answers.
+    std::vector<double> numbers(int attempt, int rank, const char *query) const
     {
-        std::vector<double> losses;
+        std::vector<double> all;
         sqlite3 *database = nullptr;
         const auto path = run::RunFolder(m_run).rankDatabase(attempt, rank);
         EXPECT_EQ(::sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK) << path;
         sqlite3_stmt *rows = nullptr;
-        ::sqlite3_prepare_v2(database, "SELECT loss FROM step ORDER BY number", -1, &rows, nullptr);
+        ::sqlite3_prepare_v2(database, query, -1, &rows, nullptr);
         while (::sqlite3_step(rows) == SQLITE_ROW)
-            losses.push_back(::sqlite3_column_double(rows, 0));
+            all.push_back(::sqlite3_column_double(rows, 0));
         ::sqlite3_finalize(rows);
         ::sqlite3_close(database);
-        return losses;
+        return all;
+    }
+    std::vector<double> recordedLosses(int attempt, int rank) const
+    {
+        return numbers(attempt, rank, "SELECT loss FROM step ORDER BY number");
     }
 };
 
@@ -131,6 +139,39 @@ TEST_F(WorkerRun, ARankThatDiesEndsTheOtherWithAReason)
     EXPECT_EQ(status().state, RunState::Failed);
     EXPECT_THAT(status().failure.value().text, HasSubstr("lost its connection"));
     EXPECT_FALSE(status().failure->rank) << "the one that wrote this is not the one that failed";
+}
+
+/// A supervisor sends SIGTERM as soon as it knows of a failure: here at once.
+TEST_F(WorkerRun, ARankThatHasSaidWhyItFailsClosesItsRecordingBeforeItEnds)
+{
+    Program whole(command({"--set", "train.steps=1"}), environment(), log());
+    ASSERT_EQ(whole.wait(), 0) << whole.output(); // makes the run's folder
+    std::filesystem::create_directory(m_run / "attempt-2");
+    std::array<int, 2> sockets{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()), 0);
+    ::fcntl(sockets[0], F_SETFD, FD_CLOEXEC);
+    auto supervised = environment(0, 1, freePort());
+    supervised["SHARDSCOPE_CONTROL_FD"] = std::to_string(sockets[1]);
+    supervised["SHARDSCOPE_ATTEMPT"] = "2";
+    // The weights are soon so large that their products are infinite.
+    Program failing(
+        command({"--set", "train.steps=9", "--set", "optimizer.kind=sgd", "--set", "optimizer.learning_rate=900",
+                 "--set", "optimizer.min_learning_rate=900", "--set", "optimizer.warmup_steps=0", "--set",
+                 "optimizer.clip_norm=0", "--set", "optimizer.weight_decay=1000"}),
+        supervised, log(1));
+    ::close(sockets[1]);
+    std::string heard;
+    while (heard.find("\"failure\"") == std::string::npos) {
+        std::array<char, 4096> bytes{};
+        const ssize_t count = ::read(sockets[0], bytes.data(), bytes.size());
+        ASSERT_GT(count, 0) << heard << failing.output();
+        heard.append(bytes.data(), static_cast<size_t>(count));
+    }
+    failing.signal(SIGTERM);
+    EXPECT_EQ(failing.wait(), 1) << failing.output();
+    ::close(sockets[0]);
+    EXPECT_EQ(numbers(2, 0, "SELECT exit_code FROM process"), std::vector<double>{1});
+    EXPECT_EQ(numbers(2, 0, "SELECT count(*) FROM step WHERE state IN ('nan', 'inf')"), std::vector<double>{1});
 }
 
 TEST_F(WorkerRun, TorchrunStartsItUnchanged)
