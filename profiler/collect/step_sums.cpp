@@ -78,8 +78,7 @@ void StepSumsKeeper::values(int64_t number, const observe::StepResult &result)
     if (!step)
         return;
     take(step->row, result);
-    if (step->finished)
-        m_sink(step->row);
+    m_sink(step->row); // not only when it is finished: a rank that is killed before that keeps its losses
 }
 
 std::optional<int64_t> StepSumsKeeper::hostEndNs(int64_t number) const

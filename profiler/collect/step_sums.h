@@ -14,7 +14,7 @@
 namespace shardscope::collect {
 
 /// Steps that run or whose records have not all come in, and the spans that their sums are made of. A step's row is
-/// handed on when it begins and again when it is finished.
+/// handed on when it begins, when its values come, and when it is finished.
 ///
 /// On the CPU a step's time is that of the host. On CUDA the host runs ahead of the device, so a step lasts from the
 /// end of the step before (or from its first call, where that is later) to the end of the last work it put on the

@@ -104,7 +104,7 @@ CREATE TABLE step (
   validation_loss REAL,
   learning_rate   REAL,
   tokens          INTEGER,          -- this rank's
-  state           TEXT,             -- ok nan inf skipped; NULL: it runs
+  state           TEXT,             -- ok nan inf skipped; NULL: the loss is not known yet
   wall_ns                         INTEGER,
   compute_ns                      INTEGER,
   communication_ns                INTEGER,

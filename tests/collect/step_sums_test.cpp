@@ -120,7 +120,10 @@ TEST(StepSums, AreNotFinishedBeforeTheDeviceToldTheirValues)
     keeper.finish(20);
     keeper.finish(laterNs);
     EXPECT_FALSE(rows.byNumber[1].endNs);
+    EXPECT_FALSE(rows.byNumber[1].state);
     keeper.values(1, {.loss = 2.5});
+    EXPECT_EQ(rows.byNumber[1].loss, 2.5) << "a rank that is killed now keeps its losses";
+    EXPECT_EQ(rows.byNumber[1].state, StepState::Ok);
     keeper.finish(laterNs + 1);
     EXPECT_FALSE(rows.byNumber[1].endNs) << "the records are still on their way";
     keeper.deviceOwes(1);
