@@ -12,12 +12,12 @@ namespace shardscope::collect {
 
 namespace {
 
-// The order of the lanes within a rank: phases above, then the device, then the host.
+// The order of the lanes within a rank: phases above, then the device, then the host, and last what is of no step.
 constexpr int64_t kCompute = 100;
 constexpr int64_t kCommunication = 200;
 constexpr int64_t kCopies = 250;
-constexpr int64_t kSetUp = 275;
 constexpr int64_t kThreads = 300;
+constexpr int64_t kSetUp = 100'000;
 
 struct Role
 {

@@ -16,7 +16,7 @@ class LaneCanvas : public QAbstractScrollArea
 {
     Q_OBJECT
 public:
-    static constexpr int kHeaderPx = 172;
+    static constexpr int kHeaderPx = 208; ///< "communication (stream 29)" fits at 9 points
 
     explicit LaneCanvas(TimelineState &state, QWidget *parent = nullptr);
 
