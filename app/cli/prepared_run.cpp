@@ -24,7 +24,9 @@
 #include "core/shapes/known_models.h"
 #include "core/shapes/unit_plan.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -67,13 +69,29 @@ static Result<files::CheckpointInfo> newestCheckpoint(const run::RunFolder &fold
                 folder.configFile(std::max(1, folder.lastAttempt())).string());
 }
 
+/// Whoever reads in state.json that a run has ended may be quicker than its supervisor, which lets go of the lock once
+/// that file is on the disk.
+static bool isGoingOn(const run::RunFolder &folder)
+{
+    static constexpr int kTries = 300; // 3 s
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+        if (!run::isLocked(folder))
+            return false;
+        const auto status = run::readStatus(folder);
+        if (!status || status->live())
+            return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return true;
+}
+
 /// The run that --resume names, in a state in which it can go on.
 static Result<run::RunFolder> findRunToResume(const std::string &name)
 {
     auto folder = run::findRun(name, runsDirectory());
     if (!folder)
         return folder;
-    if (run::isLocked(*folder))
+    if (isGoingOn(*folder))
         return fail("The run {} is going on already. Look at it with: shardscope-cli attach \"{}\".", folder->name(),
                     folder->root().string());
     if (auto newest = newestCheckpoint(*folder); !newest)

@@ -38,9 +38,17 @@ static void onSignal(launch::Supervisor &supervisor, Output &errors, int signal,
 
 static int exitCodeOf(const launch::Supervisor &supervisor)
 {
-    if (supervisor.status().state == RunState::Failed)
+    if (supervisor.status().failure)
         return kJobFailed;
     return supervisor.interrupted() ? kInterrupted : kDone;
+}
+
+static void closeRecord(SupervisorRecorder &recorder, int exitCode, Output &errors)
+{
+    const bool recorded = recorder.problem().empty();
+    recorder.close(exitCode);
+    if (recorded && !recorder.problem().empty())
+        errors.line("The record of commands and deaths is not whole: " + recorder.problem());
 }
 
 static int supervise(PreparedRun prepared, const RunOptions &options, const std::vector<std::string> &command)
@@ -63,6 +71,8 @@ static int supervise(PreparedRun prepared, const RunOptions &options, const std:
                      [&](const auto &status) { printer.state(status); });
     QObject::connect(&supervisor, &launch::Supervisor::message,
                      [&](const QString &text) { printer.message(text.toStdString()); });
+    QObject::connect(&supervisor, &launch::Supervisor::ending,
+                     [&] { closeRecord(recorder, exitCodeOf(supervisor), errors); });
     QObject::connect(&supervisor, &launch::Supervisor::finished, qApp, &QCoreApplication::quit, Qt::QueuedConnection);
 
     launch::SignalWatcher signals;
@@ -75,15 +85,10 @@ static int supervise(PreparedRun prepared, const RunOptions &options, const std:
         return failWith(kJobFailed, started.error().text);
     }
     QCoreApplication::exec();
-    const int code = exitCodeOf(supervisor);
-    const bool recorded = recorder.problem().empty();
-    recorder.close(code);
-    if (recorded && !recorder.problem().empty())
-        errors.line("The record of commands and deaths is not whole: " + recorder.problem());
     printer.ended(folder, supervisor.status());
     if (supervisor.status().failure)
         errors.result(failureText(folder, supervisor.status()));
-    return code;
+    return exitCodeOf(supervisor);
 }
 
 int runCommand(const RunOptions &options, const std::vector<std::string> &command)

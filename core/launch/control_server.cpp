@@ -41,12 +41,17 @@ bool ControlServer::isReachable() const
     return !m_path.empty() && std::filesystem::is_socket(m_path, gone);
 }
 
-void ControlServer::close()
+void ControlServer::stopListening()
 {
     if (!m_path.empty())
         ::unlink(m_path.c_str());
     m_path.clear();
     m_server.close();
+}
+
+void ControlServer::close()
+{
+    stopListening();
     for (auto &[id, client] : m_clients) {
         client.socket->disconnect(this);
         client.socket->flush();

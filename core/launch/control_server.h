@@ -34,7 +34,9 @@ public:
     /// To all subscribers. A client that doesn't read is let go once kMostUnreadBytes wait for it.
     void publish(const control::Event &event);
     bool hasSubscribers() const { return !m_subscribers.empty(); }
-    /// Stops listening, removes the socket's file, and gives clients a moment to get their last lines.
+    /// Removes the socket's file, too. Clients that are connected stay.
+    void stopListening();
+    /// Stops listening, and gives clients a moment to get their last lines.
     void close();
 
     static constexpr qint64 kMostUnreadBytes = 4 << 20;

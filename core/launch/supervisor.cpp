@@ -271,6 +271,8 @@ void Supervisor::endAfterFailure()
 
 void Supervisor::interrupt()
 {
+    if (m_finished)
+        return;
     if (++m_interrupts > 1)
         endNow();
     else
@@ -400,6 +402,8 @@ run::RunFailure Supervisor::decideFailure() const
     return failure;
 }
 
+/// Whoever sees the end, in state.json or by an answer, may go on with the run at once: the folder is whole and the
+/// socket's path free before the lock is.
 void Supervisor::finish()
 {
     if (std::exchange(m_finished, true))
@@ -411,7 +415,10 @@ void Supervisor::finish()
         m_status.failure = decideFailure();
     m_status.endedNs = realtimeNs();
     m_status.socket.clear();
+    Q_EMIT ending(m_status);
     setState(m_status.failure ? RunState::Failed : RunState::Done);
+    m_server.stopListening();
+    m_lock.reset();
     const json result = json::parse(run::toJson(m_status));
     const std::string why = m_status.failure ? "The run has failed: " + run::describeEnd(*m_status.failure) + "."
                                              : "The run ended before the command came into force.";

@@ -20,6 +20,7 @@
 #include <QTimer>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,7 @@ class Supervisor : public QObject
 {
     Q_OBJECT
 public:
-    /// Takes the lock over for as long as it lives. The observer hears of commands, checkpoints, warnings and deaths,
+    /// Takes the lock over until every rank is gone. The observer hears of commands, checkpoints, warnings and deaths,
     /// from the supervisor's thread; it must outlive the supervisor.
     Supervisor(LaunchPlan plan, run::RunLock lock, observe::Observer &observer, QObject *parent = nullptr);
     ~Supervisor() override;
@@ -60,7 +61,10 @@ Q_SIGNALS:
     void stateChanged(const shardscope::run::RunStatus &status);
     /// A line for the user: a checkpoint was written, a warning.
     void message(const QString &text);
-    /// Every rank is gone and state.json says how it went.
+    /// Every rank is gone. Who still writes into the run's folder ends that now: as soon as this has been heard,
+    /// state.json says how it went, the lock is let go, and who waits for the end is answered.
+    void ending(const shardscope::run::RunStatus &status);
+    /// All of that is done, and the run may be somebody else's by now.
     void finished(const shardscope::run::RunStatus &status);
 
 private:
@@ -100,7 +104,7 @@ private:
     run::RunFailure decideFailure() const;
 
     LaunchPlan m_plan;
-    run::RunLock m_lock;
+    std::optional<run::RunLock> m_lock; ///< none: the run has ended
     observe::Observer &m_observer;
     run::RunStatus m_status;
     std::vector<std::unique_ptr<RankProcess>> m_ranks;

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <thread>
 
 namespace fs = std::filesystem;
 using namespace shardscope;
@@ -50,6 +51,34 @@ TEST_F(Resume, isAdvisedOfALostRunOnlyWhereThereIsACheckpoint)
     fs::remove_all(lost.folder.checkpointsFolder());
     EXPECT_THAT(shardscope::cli::describe(lost),
                 AllOf(HasSubstr("without a checkpoint"), testing::Not(HasSubstr("--resume"))));
+}
+
+TEST_F(Resume, goesOnAtOnceAfterAStop)
+{
+    cli.ranksDo("", 100'000);
+    test::Program program = cli.start(cli.runArguments("a", {"--steps", "100000"}));
+    cli.waitFor("a", [](const auto &status) { return status.state == RunState::Running && status.step > 1; });
+    const test::Finished stopped = cli.run({"stop", "a"});
+    EXPECT_EQ(stopped.exitCode, 0) << stopped.errors;
+    EXPECT_THAT(stopped.out, HasSubstr("Go on with: shardscope-cli run --resume \"a\""));
+    cli.ranksDo("", 3);
+    const test::Finished resumed = cli.run({"run", "--resume", "a"});
+    EXPECT_EQ(resumed.exitCode, 0) << resumed.errors;
+    EXPECT_EQ(program.wait().exitCode, 0);
+    const test::Finished ends =
+        cli.run({"sql", "a", "select attempt from process where rank is null and ended_ns is not null order by 1"});
+    EXPECT_THAT(ends.out, AllOf(HasSubstr("1"), HasSubstr("2"))) << ends.errors;
+}
+
+TEST_F(Resume, waitsForTheLockOfARunThatHasEnded)
+{
+    leaveARun();
+    std::optional<run::RunLock> lock = run::RunLock::acquire(cli.runFolder("a")).value();
+    test::Program program = cli.start({"run", "--resume", "a"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(500)); // by now it has found the lock taken
+    lock.reset();
+    const test::Finished resumed = program.wait();
+    EXPECT_EQ(resumed.exitCode, 0) << resumed.errors;
 }
 
 TEST_F(Resume, whoComesSecondLeavesTheOthersAttemptAlone)

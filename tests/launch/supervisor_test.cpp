@@ -123,6 +123,7 @@ protected:
             return client ? client->send(request, 60s) : Answer(tl::unexpected(ControlClient::Refusal({"no client"})));
         }));
     }
+    void expectFreeOnceAnswered(RequestKind kind);
     run::RunStatus stateFile() const { return run::readStatus(plan.folder).value(); }
 
 private:
@@ -156,6 +157,39 @@ TEST_F(SupervisorTest, runsToTheEndAndSaysSo)
     EXPECT_FALSE(supervisor->interrupted());
     EXPECT_EQ(readTextFile(plan.folder.logFile(1, 1)).value(), "rank 1 of 2 begins\n");
     EXPECT_TRUE(fs::is_empty(fs::path(::getenv("XDG_RUNTIME_DIR")) / "shardscope")) << "the socket is removed";
+}
+
+/// Who hears that the run has ended may go on with it at once, and nobody may while its folder is still written.
+void SupervisorTest::expectFreeOnceAnswered(RequestKind kind)
+{
+    start("", 1'000'000, 2);
+    waitForStep(2);
+    bool lockedAtLast = false;
+    std::optional<RunState> stateAtLast;
+    QObject::connect(supervisor.get(), &Supervisor::ending, [&] {
+        lockedAtLast = run::isLocked(plan.folder);
+        stateAtLast = stateFile().state;
+    });
+    const fs::path socket = supervisor->status().socket;
+    ASSERT_TRUE(fs::exists(socket));
+    const bool freeOnceAnswered = waitFor(std::async(std::launch::async, [&] {
+        auto client = ControlClient::connect(plan.folder);
+        return client && client->request(kind, 60s) && !run::isLocked(plan.folder) && !fs::exists(socket) &&
+               stateFile().state == RunState::Done;
+    }));
+    EXPECT_TRUE(freeOnceAnswered);
+    EXPECT_TRUE(lockedAtLast);
+    EXPECT_EQ(stateAtLast, RunState::Stopping) << "who reads state.json may go on as well";
+}
+
+TEST_F(SupervisorTest, isFreeOnceItsStopIsAnswered)
+{
+    expectFreeOnceAnswered(RequestKind::Stop);
+}
+
+TEST_F(SupervisorTest, isFreeOnceItsStopNowIsAnswered)
+{
+    expectFreeOnceAnswered(RequestKind::StopNow);
 }
 
 // A rank that dies ends the run within 5 s: what the supervisor allows itself leaves half of them to the machine.
