@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <stdexcept>
 #include <unistd.h>
@@ -169,6 +170,10 @@ private:
 
 std::unique_ptr<FileTransfer> FileTransfer::open(int file, std::string &problem)
 {
+    if ((::fcntl(file, F_GETFL) & O_DIRECT) == 0) {
+        problem = "its file system refuses O_DIRECT";
+        return byThreads(file);
+    }
 #ifdef SHARDSCOPE_HAS_LIBURING
     auto ring = std::make_unique<RingTransfer>(file);
     if (ring->error() == 0)

@@ -32,8 +32,9 @@ public:
     /// "io_uring", "threads with pread and pwrite".
     virtual std::string name() const = 0;
 
-    /// Through io_uring where this program was built with liburing and the kernel allows it, else by threads. `problem`
-    /// receives why not, or stays empty.
+    /// Through io_uring where this program was built with liburing, the kernel allows it and the file is open with
+    /// O_DIRECT (what goes through the system's cache the kernel gives to threads of its own), else by threads.
+    /// `problem` receives why not, or stays empty.
     static std::unique_ptr<FileTransfer> open(int file, std::string &problem);
     static std::unique_ptr<FileTransfer> byThreads(int file);
 };

@@ -76,11 +76,11 @@ Result<> OffloadFile::measureRate(bool direct)
         return fail("The drive of {} can't be used for what is offloaded. {}", m_folder.string(), error.what());
     }
     if (!problem.empty())
-        spdlog::warn("Offload reads and writes by {}, because {}.", transfer->name(), problem);
-    if (!direct)
-        spdlog::warn("Offload goes through the system's cache, which takes of the host's memory, because the file "
-                     "system of {} refuses O_DIRECT. Set offload.path to a folder on another one.",
-                     m_folder.string());
+        spdlog::warn("Offload to {} reads and writes by {}, because {}.{}", m_folder.string(), transfer->name(),
+                     problem,
+                     direct ? ""
+                            : " It goes through the system's cache, which takes of the host's memory. Set offload.path "
+                              "to a folder on another file system.");
     release(*offset, shapes::kMeasuredFileBytes);
     return {};
 }

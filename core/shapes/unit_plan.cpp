@@ -175,7 +175,8 @@ void fixBucket(BucketPlan &bucket, const UnitPlan &unit, const RunConfiguration 
         if (!matches(rule, first))
             continue;
         bucket.frozen = rule.frozen.value_or(bucket.frozen);
-        bucket.wrapped = bucket.wrapped || rule.wrap;
+        // Embedding and head are one operation each: all that is theirs is used at once, and gathered with them.
+        bucket.wrapped = bucket.wrapped || (rule.wrap && unit.shape.kind == UnitKind::Block);
     }
 }
 
@@ -304,6 +305,12 @@ Result<ModelPlan> planOf(const std::vector<UnitShape> &units, const RunConfigura
     }
     if (auto settled = settle(plan, configuration); !settled)
         return tl::unexpected(settled.error());
+    const bool trains = std::ranges::any_of(
+        plan.units, [](const UnitPlan &unit) { return !std::ranges::all_of(unit.buckets, &BucketPlan::frozen); });
+    if (!trains)
+        return fail(
+            "Every parameter is frozen by a [[unit]] rule, so nothing would be trained. Leave a part out of the "
+            "rules with frozen = true, or add adapters by lora.rank.");
     return plan;
 }
 

@@ -45,7 +45,7 @@ struct BucketPlan
     std::string name;               ///< the unit's, or "block.3/norm" for what a rule sets apart
     std::vector<size_t> parameters; ///< indices into the unit's, ascending
     bool frozen = false;            ///< no gradient, no moments, no reduction
-    bool wrapped = false;           ///< gathered only while it is used within the unit
+    bool wrapped = false;           ///< gathered only while it is used within the unit; of blocks
     BucketSettings settings;
 };
 

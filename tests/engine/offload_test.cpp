@@ -8,15 +8,19 @@
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/Sleep.h>
+#include <algorithm>
 #include <atomic>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <memory>
+#include <span>
 #include <unistd.h>
 
 namespace shardscope::engine {
@@ -100,15 +104,23 @@ TEST_F(Offload, mappingAndTransferSeeTheSame)
 
 TEST_F(Offload, threadsAndRingMoveTheSameBytes)
 {
-    const int file = ::open((m_folder / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ASSERT_GE(file, 0);
-    const size_t bytes = (size_t{3} << 20) + 5; // several requests
+    const int file = ::open((m_folder / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_DIRECT, 0600);
+    if (file < 0)
+        GTEST_SKIP() << m_folder << " is on a file system that refuses O_DIRECT";
+    const size_t bytes = (size_t{3} << 20) + kFileBlock; // several requests
     ASSERT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
     std::string problem; // whether there is a ring is the system's to say
     const auto first = FileTransfer::open(file, problem);
+    EXPECT_EQ(first->name() == "io_uring", problem.empty()) << problem;
     const auto threads = FileTransfer::byThreads(file);
-    std::vector<std::byte> written(bytes);
-    std::vector<std::byte> read(bytes);
+    const auto buffer = [](size_t size) {
+        return std::unique_ptr<std::byte[], decltype(&std::free)>(
+            static_cast<std::byte *>(std::aligned_alloc(kFileBlock, size)), &std::free);
+    };
+    const auto writtenBytes = buffer(bytes);
+    const auto readBytes = buffer(bytes);
+    const std::span written(writtenBytes.get(), bytes);
+    const std::span read(readBytes.get(), bytes);
     int round = 0;
     for (const auto &[writer, reader] : {std::pair{&first, &threads}, {&threads, &first}, {&threads, &threads}}) {
         ++round;
@@ -118,10 +130,20 @@ TEST_F(Offload, threadsAndRingMoveTheSameBytes)
         const FilePiece out{false, 0, read.data(), static_cast<int64_t>(bytes)};
         (*writer)->run({&in, 1});
         (*reader)->run({&out, 1});
-        EXPECT_TRUE(read == written) << (*writer)->name() << " to " << (*reader)->name();
+        EXPECT_TRUE(std::ranges::equal(read, written)) << (*writer)->name() << " to " << (*reader)->name();
     }
     const FilePiece beyond{false, static_cast<int64_t>(bytes), read.data(), kFileBlock};
     EXPECT_THROW(threads->run({&beyond, 1}), std::runtime_error);
+    ::close(file);
+}
+
+TEST_F(Offload, goesByThreadsWhereAFileSystemRefusesODirect)
+{
+    const int file = ::open((m_folder / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_GE(file, 0);
+    std::string problem;
+    EXPECT_THAT(FileTransfer::open(file, problem)->name(), HasSubstr("threads"));
+    EXPECT_THAT(problem, HasSubstr("O_DIRECT"));
     ::close(file);
 }
 

@@ -7,6 +7,8 @@
 
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
+#include <mutex>
+#include <set>
 
 namespace shardscope {
 
@@ -113,6 +115,26 @@ TEST(Strategies, mixedInAModelOfTiedWeights)
     expectSameCurve(train(test), reference, Precision::Fp32);
 }
 
+TEST(Strategies, wrappedAndIgnoredPartsOfEveryUnitTrainAsTheWholeDoes)
+{
+    at::set_num_threads(1);
+    for (const bool tied : {false, true}) {
+        TrainingCase test = caseOf(1, Strategy::Full);
+        test.tied = tied;
+        test.steps = test::kStepsToTheBit;
+        const Curve reference = train(test);
+        for (const int worldSize : {1, 3}) {
+            SCOPED_TRACE(fmt::format("{} ranks{}", worldSize, tied ? ", tied" : ""));
+            test.worldSize = worldSize;
+            test.configuration.units = {{.wrap = true}, {.kind = ParameterKind::Norm, .wrap = true}};
+            expectSameCurve(train(test), reference, Precision::Fp32);
+            test.configuration.units = {{.match = "block.1.ffn.*", .ignore = true},
+                                        {.match = "head.*", .ignore = true}};
+            expectSameCurve(train(test), reference, Precision::Fp32);
+        }
+    }
+}
+
 TEST(Strategies, frozenParametersStayAndCostNoGradient)
 {
     at::set_num_threads(1);
@@ -131,6 +153,40 @@ TEST(Strategies, frozenParametersStayAndCostNoGradient)
         test.worldSize = 2;
         test.configuration.parallel.strategy = strategy;
         expectSameCurve(train(test), reference, Precision::Fp32);
+    }
+}
+
+/// Counts what is reduced of each unit in backward.
+class ReducedUnits : public observe::Observer
+{
+public:
+    int64_t beginCollective(const observe::CollectiveInfo &info) override
+    {
+        const std::lock_guard lock(m_mutex);
+        if (info.phase == Phase::Backward && info.operation != Operation::AllGather)
+            units.insert(info.unit);
+        return 0;
+    }
+    std::set<observe::UnitIndex> units;
+
+private:
+    std::mutex m_mutex;
+};
+
+TEST(Strategies, frozenParametersAreNotReduced)
+{
+    at::set_num_threads(1);
+    for (const Strategy strategy : {Strategy::Full, Strategy::GradOp, Strategy::None}) {
+        TrainingCase test = caseOf(2, strategy);
+        test.configuration.units = {{.match = "block.1.*", .frozen = true}};
+        ReducedUnits reduced;
+        test::runRanks(2, reduced, [&](engine::Communicator &communicator) {
+            const shapes::ModelShape shape = test::smallShape(true, false, true);
+            model::Decoder decoder(shape, test.configuration, communicator, reduced);
+            decoder.engine().initialize(3);
+            test::trainStep(decoder, test, test::stepTokens(shape, 0), nullptr);
+        });
+        EXPECT_THAT(reduced.units, testing::ElementsAre(0, 1, 3, 4)) << toText(strategy) << ": not block.1, the third";
     }
 }
 

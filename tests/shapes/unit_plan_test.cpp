@@ -90,6 +90,8 @@ TEST(UnitPlan, frozenIgnoredAndWrapped)
     EXPECT_EQ(plan.units[1].buckets[1].settings.strategy, Strategy::None);
     EXPECT_TRUE(plan.units[1].buckets[2].wrapped);
     EXPECT_THAT(plan.units[1].buckets[2].parameters, ElementsAre(6, 7, 8)) << "gate, up and down have 49,152 elements";
+    EXPECT_THAT(bucketNames(plan.units[0]), ElementsAre("embedding/apart"));
+    EXPECT_FALSE(plan.units[0].buckets[0].wrapped) << "nothing of it is gathered before it is used";
 }
 
 TEST(UnitPlan, recomputeIsOfBlocks)
@@ -110,6 +112,8 @@ TEST(UnitPlan, saysWhatIsWrongWithARule)
     RunConfiguration configuration;
     configuration.units = {{.match = "blok.*"}};
     EXPECT_THAT(planOf(tinyUnits(), configuration, 2).error().text, HasSubstr("\"blok.*\""));
+    configuration.units = {{.match = "*", .frozen = true}};
+    EXPECT_THAT(planOf(tinyUnits(), configuration, 2).error().text, HasSubstr("nothing would be trained"));
     for (const char *key : {"memory.recompute", "memory.activation_offload"}) {
         const UnitRule::Setting setting{key, key == std::string_view("memory.recompute") ? "block" : "true"};
         for (const char *match : {"embedding.*", "head.*"}) {
