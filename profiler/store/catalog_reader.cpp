@@ -213,6 +213,18 @@ Index Catalog::rankProcess(int64_t attempt, int64_t rank) const
     return kNone;
 }
 
+const ConfigInfo *Catalog::lastConfig() const
+{
+    if (attempts.empty() || attempts.back().ranks.empty())
+        return nullptr;
+    const ConfigInfo *last = nullptr;
+    for (const ConfigInfo &one : configs) {
+        if (one.process == attempts.back().ranks.front() && (!last || one.configId > last->configId))
+            last = &one;
+    }
+    return last;
+}
+
 void readSmallTables(SourceFile &file, std::unordered_map<std::string, Index> &nameIndex, Catalog &catalog)
 {
     DatabaseFile::Access access(file.database, nullptr);

@@ -13,6 +13,7 @@
 #include "ui/common/theme.h"
 #include "ui/monitor/events_model.h"
 #include "ui/monitor/live_charts.h"
+#include "ui/monitor/run_header.h"
 #include "ui/monitor/run_list_view.h"
 #include "ui/toggles/effect_card.h"
 #include "ui/toggles/toggles_panel.h"
@@ -59,6 +60,7 @@ protected:
     void chooseUnit(const std::string &unit);
     /// The step that the status bar says the last change is in force from, and what it says of it.
     std::pair<int64_t, QString> told() const;
+    bool headerTells(const std::string &what) const;
     void expectMarkers();
     void expectTheCardToSayWhatSqlSays(const std::string &name);
     void expectEveryModeToBeWell();
@@ -133,6 +135,13 @@ std::pair<int64_t, QString> Clicks::told() const
     return {match.captured(1).toLongLong(), match.captured(2)};
 }
 
+/// The line above the page: "· tiny · 2 ranks · none · fp32 …".
+bool Clicks::headerTells(const std::string &what) const
+{
+    const auto *line = m_window->findChild<ui::RunHeader *>()->findChild<QLabel *>(QStringLiteral("asked"));
+    return line->text().split(QStringLiteral(" · ")).contains(QString::fromStdString(what));
+}
+
 int64_t Clicks::make(const test::Change &change)
 {
     const int64_t before = told().first;
@@ -150,6 +159,11 @@ int64_t Clicks::make(const test::Change &change)
         [&] { return told().first > before && m_dock->command().isEmpty() && part<QPushButton>("undo").isEnabled(); });
     EXPECT_TRUE(done) << change.name << ": "
                       << qPrintable(m_window->findChild<QLabel *>(QStringLiteral("message"))->text());
+    for (const auto &[key, value] : change.values) {
+        if (!done || key != "parallel.strategy" || !change.unit.empty())
+            continue;
+        EXPECT_TRUE(eventually([&] { return headerTells(value); })) << change.name << ": " << value;
+    }
     m_told.push_back(told());
     return done ? told().first : 0;
 }

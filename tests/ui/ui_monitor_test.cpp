@@ -626,7 +626,12 @@ private Q_SLOTS:
         QCOMPARE(labels.size(), 3); // name, state, what was asked for
         for (const QToolButton *button : buttons)
             QVERIFY(!button->isVisible() ||
-                    labels[1]->y() > button->geometry().bottom()); // the state has the whole width
+                    labels[1]->y() > button->geometry().bottom());     // the state has the whole width
+        header.setInForce(2, R"({"parallel": {"strategy": "none"}})"); // of an attempt that this is not
+        QVERIFY(!labels[2]->text().contains(QLatin1String("none")));
+        header.setInForce(1, "of another version");
+        header.setInForce(1, R"({"parallel": {"ranks": 2, "strategy": "none"}})");
+        QCOMPARE(labels[2]->text(), QStringLiteral("· 2 ranks · none"));
         QCOMPARE(buttons[0]->toolButtonStyle(), Qt::ToolButtonTextBesideIcon);
         constexpr int kBesideInspectorToo = 340;
         QVERIFY(header.minimumSizeHint().width() <= kBesideInspectorToo);

@@ -219,6 +219,8 @@ void LivePage::take(const LiveDelta &delta)
     setProblem({});
     showContent();
     m_position = delta.position;
+    if (const store::ConfigInfo *inForce = delta.catalog->lastConfig())
+        m_header->setInForce(delta.catalog->attempts.back().attempt, inForce->fullJson);
     m_series.add(delta);
     m_events->add(delta.events, *delta.catalog, m_series.time());
     for (int column = 0; column < EventsModel::Text && !delta.events.empty(); ++column) // the last one has the rest

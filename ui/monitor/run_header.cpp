@@ -37,6 +37,7 @@ RunHeader::RunHeader(RunCommands &commands, QWidget *parent)
     large.setBold(true);
     m_name->setFont(large);
     m_asked->setForegroundRole(QPalette::PlaceholderText);
+    m_asked->setObjectName(QStringLiteral("asked"));
     for (QLabel *label : {m_name, m_state, m_asked})
         label->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_asked->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); // gives way to the state
@@ -149,6 +150,7 @@ void RunHeader::setRun(const run::RunSummary &run)
         m_folder = folder;
         m_attempt = run.status.attempt;
         m_asked->clear();
+        m_inForceJson.clear();
         readConfiguration(run.folder);
     }
 }
@@ -169,9 +171,20 @@ void RunHeader::readConfiguration(const run::RunFolder &folder)
         this, [folder, attempt = m_attempt] { return configurationOf(folder, attempt); },
         [this, path = m_folder, attempt = m_attempt](const Result<nlohmann::json> &resolved) {
             // Where it can't be read the page still works; the Timeline's error says more.
-            if (path == m_folder && attempt == m_attempt && resolved)
+            if (path == m_folder && attempt == m_attempt && m_inForceJson.empty() && resolved)
                 m_asked->setText(QStringLiteral("· ") + askedText(*resolved));
         });
+}
+
+void RunHeader::setInForce(int64_t attempt, const std::string &configurationJson)
+{
+    if (attempt != m_attempt || configurationJson == m_inForceJson)
+        return;
+    const auto configuration = nlohmann::json::parse(configurationJson, nullptr, false);
+    if (!configuration.is_object())
+        return; // of another version: what it began with stays
+    m_inForceJson = configurationJson;
+    m_asked->setText(QStringLiteral("· ") + askedText(configuration));
 }
 
 void RunHeader::showState()

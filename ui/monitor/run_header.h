@@ -5,6 +5,7 @@
 
 #include <QWidget>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 class QLabel;
 class QToolButton;
@@ -13,7 +14,7 @@ namespace shardscope::ui {
 
 class RunCommands;
 
-/// The line above the Live page: name, state, what was asked for, and the buttons of the commands.
+/// The line above the Live page: name, state, what is trained how, and the buttons of the commands.
 class RunHeader : public QWidget
 {
     Q_OBJECT
@@ -21,6 +22,8 @@ public:
     RunHeader(RunCommands &commands, QWidget *parent = nullptr);
 
     void setRun(const run::RunSummary &run);
+    /// As a recording has it last in force, in place of what the attempt began with.
+    void setInForce(int64_t attempt, const std::string &configurationJson);
 
     /// With buttons of icons alone: they take their texts on where there is room.
     QSize minimumSizeHint() const override;
@@ -42,7 +45,8 @@ private:
     QToolButton *m_resume;
     run::RunStatus m_status;
     QString m_folder;
-    int m_attempt = 0; ///< that m_asked tells of
+    int m_attempt = 0;         ///< that m_asked tells of
+    std::string m_inForceJson; ///< empty: m_asked tells of its beginning
 };
 
 /// "15m · 2 ranks · full · fp32 · 4 × 256 tokens a rank · cpu" of an attempt's resolved keys.

@@ -270,17 +270,12 @@ void TogglesPanel::readUnits()
         askConfiguration();
 }
 
-/// As the newest attempt's first rank recorded it.
 void TogglesPanel::readLastInForce()
 {
     const auto catalog = m_context.reader.catalog();
-    if (m_inForce || !catalog || catalog->attempts.empty() || catalog->attempts.back().ranks.empty())
+    if (m_inForce || !catalog)
         return;
-    const store::ConfigInfo *last = nullptr;
-    for (const store::ConfigInfo &one : catalog->configs) {
-        if (one.process == catalog->attempts.back().ranks.front() && (!last || one.configId > last->configId))
-            last = &one;
-    }
+    const store::ConfigInfo *last = catalog->lastConfig();
     const auto json = nlohmann::ordered_json::parse(last ? last->fullJson : "", nullptr, false);
     config::RunConfiguration configuration;
     if (!json.is_object() || !config::applyJson(configuration, json, "The recording"))
