@@ -66,7 +66,7 @@ static Result<files::CheckpointInfo> newestCheckpoint(const run::RunFolder &fold
     const std::string damaged = damagedCheckpoints(folder);
     return fail("The run {} has no whole checkpoint to go on from{}. Start it anew with: shardscope-cli run \"{}\".",
                 folder.name(), damaged.empty() ? "" : fmt::format(" (damaged: {})", damaged),
-                folder.configFile(std::max(1, folder.lastAttempt())).string());
+                folder.configFile(std::max(1, folder.lastTrainedAttempt())).string());
 }
 
 /// Whoever reads in state.json that a run has ended may be quicker than its supervisor, which lets go of the lock once
@@ -105,7 +105,7 @@ static Result<RunConfiguration> gatherConfiguration(const RunOptions &options,
 {
     RunConfiguration configuration;
     if (resumed) {
-        if (auto read = launch::applyInForce(configuration, *resumed, resumed->lastAttempt()); !read)
+        if (auto read = launch::applyInForce(configuration, *resumed); !read)
             return tl::unexpected(read.error());
     }
     const RunConfiguration before = configuration;

@@ -2,17 +2,23 @@
 #include "app/worker/status_keeper.h"
 
 #include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/config/configuration_file.h"
 #include "core/run/process_identity.h"
 
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
+#include <utility>
 
 namespace shardscope::worker {
 
-StatusKeeper::StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt, int worldSize, int64_t steps)
+StatusKeeper::StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt, int worldSize,
+                           const config::RunConfiguration &configuration)
     : m_folder(std::move(folder))
     , m_lock(std::move(lock))
     , m_worldSize(worldSize)
+    , m_configurationText(config::toJson(configuration).dump(2) + "\n")
 {
     m_status.state = RunState::Starting;
     m_status.attempt = attempt;
@@ -20,7 +26,7 @@ StatusKeeper::StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt
     m_status.pidStartTicks = run::processStartTicks(::getpid()).value_or(0);
     m_status.bootId = run::bootId();
     m_status.startedNs = realtimeNs();
-    m_status.steps = steps;
+    m_status.steps = configuration.train.steps;
     m_thread = std::thread([this] { keep(); });
 }
 
@@ -70,8 +76,19 @@ void StatusKeeper::running(int64_t stepsDone)
     m_status.step = stepsDone;
 }
 
+/// As the supervisor does: an attempt that never does a step leaves nothing for a resumed run to take over.
+void StatusKeeper::keepInForce()
+{
+    const std::string text = std::exchange(m_configurationText, {});
+    if (text.empty())
+        return;
+    if (const auto written = writeFileAtomically(m_folder.inForceFile(m_status.attempt), text); !written)
+        spdlog::warn("A resumed run would not know of this attempt's settings: {}", written.error().text);
+}
+
 void StatusKeeper::stepDone(const train::StepReport &report)
 {
+    keepInForce();
     const std::lock_guard lock(m_mutex);
     m_status.step = report.number;
     m_status.loss = report.result.loss;

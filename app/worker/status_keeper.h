@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/config/run_configuration.h"
 #include "core/run/run_folder.h"
 #include "core/run/run_lock.h"
 #include "core/run/run_status.h"
@@ -8,6 +9,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace shardscope::worker {
@@ -17,7 +19,9 @@ namespace shardscope::worker {
 class StatusKeeper
 {
 public:
-    StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt, int worldSize, int64_t steps);
+    /// The configuration is kept as the one in force once a step is done.
+    StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt, int worldSize,
+                 const config::RunConfiguration &configuration);
     /// Writes the last state. Without finish() the run has failed.
     ~StatusKeeper();
     StatusKeeper(const StatusKeeper &) = delete;
@@ -33,12 +37,14 @@ public:
 
 private:
     void keep();
+    void keepInForce();
     void take(const control::StepFigures &figures);
     void write();
 
     run::RunFolder m_folder;
     run::RunLock m_lock;
     int m_worldSize;
+    std::string m_configurationText; ///< empty once it is kept
     std::mutex m_mutex;
     std::condition_variable m_changed;
     run::RunStatus m_status;

@@ -107,7 +107,7 @@ Result<> RankRun::findPlace()
         if (own) {
             m_place = std::move(own->place);
             m_keeper = std::make_unique<StatusKeeper>(m_place->folder, std::move(own->lock), m_place->attempt,
-                                                      m_environment.worldSize, m_setup.run.configuration.train.steps);
+                                                      m_environment.worldSize, m_setup.run.configuration);
         } else {
             made = tl::unexpected(own.error());
         }

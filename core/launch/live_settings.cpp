@@ -80,17 +80,13 @@ nlohmann::json LiveSettings::describe() const
     return {{"configuration", config::toJson(m_accepted)}, {"start_rules", m_startRules}, {"undo", std::move(undo)}};
 }
 
-std::filesystem::path inForceFile(const run::RunFolder &folder, int attempt)
+Result<> applyInForce(config::RunConfiguration &configuration, const run::RunFolder &folder)
 {
-    return folder.attemptFolder(attempt) / "in-force.json";
-}
-
-Result<> applyInForce(config::RunConfiguration &configuration, const run::RunFolder &folder, int attempt)
-{
+    const int attempt = folder.lastTrainedAttempt();
     std::error_code error;
     auto applied = config::applyFile(configuration, folder.configFile(attempt));
-    if (applied && std::filesystem::exists(inForceFile(folder, attempt), error))
-        applied = config::applyFile(configuration, inForceFile(folder, attempt));
+    if (applied && std::filesystem::exists(folder.inForceFile(attempt), error))
+        applied = config::applyFile(configuration, folder.inForceFile(attempt));
     return applied;
 }
 

@@ -62,10 +62,7 @@ private:
     int64_t m_number = 0;
 };
 
-/// attempt-K/in-force.json: the configuration that was in force last, where `set` changed it. config.json stays as it
-/// was at the start.
-std::filesystem::path inForceFile(const run::RunFolder &folder, int attempt);
-/// Sets what an attempt had in force last: config.json, and in-force.json over it.
-Result<> applyInForce(config::RunConfiguration &configuration, const run::RunFolder &folder, int attempt);
+/// Sets what a run had in force last, in its newest attempt that did a step: config.json, and in-force.json over it.
+Result<> applyInForce(config::RunConfiguration &configuration, const run::RunFolder &folder);
 
 } // namespace shardscope::launch

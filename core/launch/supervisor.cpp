@@ -2,6 +2,7 @@
 #include "core/launch/supervisor.h"
 
 #include "core/base/clock.h"
+#include "core/config/configuration_file.h"
 #include "core/control/socket_path.h"
 #include "core/launch/log_tail.h"
 #include "core/launch/sockets.h"
@@ -169,6 +170,8 @@ void Supervisor::on(int rank, const control::StepMessage &message)
     if (!m_meter.add(rank, message, m_status))
         return;
     m_hangWatch.moved(monotonicNs());
+    if (!m_isInForceKept) // an attempt's settings count from the first step that they led to
+        keepInForce(config::toJson(m_plan.configuration));
     Q_EMIT stepDone(m_status);
     if (m_server.hasSubscribers())
         m_server.publish({"step", json::parse(run::toJson(m_status))});

@@ -91,7 +91,7 @@ private:
     void enqueue(control::Command command, CommandQueue::Done done, std::string_view asker);
     void configure(qint64 client, const control::Request &request);
     /// In force on every rank: kept for who resumes the run.
-    void keepInForce(const control::ConfigurationChange &change);
+    void keepInForce(const nlohmann::ordered_json &configuration);
     void sendCommand(const control::Order &order, CommandQueue::Recipients recipients);
     void lookForHang();
     void tellOfDeath(const run::RunFailure &failure);
@@ -122,6 +122,7 @@ private:
     bool m_killing = false; ///< ranks that end from now on were ended by us
     bool m_endingAfterFailure = false;
     bool m_finished = false;
+    bool m_isInForceKept = false;
     bool m_toldOfBrokenState = false;
     bool m_toldOfNoSocket = false;
 };

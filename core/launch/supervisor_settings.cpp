@@ -16,12 +16,13 @@ void Supervisor::on(int rank, const control::ConfiguredMessage &message)
     m_commands.rankConfigured(rank, message.change, message.firstStep);
 }
 
-void Supervisor::keepInForce(const control::ConfigurationChange &change)
+void Supervisor::keepInForce(const nlohmann::ordered_json &configuration)
 {
-    const auto full = nlohmann::ordered_json::parse(change.fullJson);
-    const auto written = writeFileAtomically(inForceFile(m_plan.folder, m_plan.attempt), full.dump(2) + "\n");
+    m_isInForceKept = true;
+    const auto written = writeFileAtomically(m_plan.folder.inForceFile(m_plan.attempt), configuration.dump(2) + "\n");
     if (!written)
-        tell(fmt::format("A resumed run would not know of this change: {}", written.error().text));
+        tell(fmt::format("A resumed run would not know of the settings that are in force now: {}",
+                         written.error().text));
 }
 
 /// Set and Undo. What can't be is refused before anybody hears of it.
@@ -50,7 +51,7 @@ void Supervisor::configure(qint64 client, const control::Request &request)
         const control::ConfigurationChange set = m_changes.extract(number).mapped();
         if (!result)
             return m_server.reply(client, {.id = id, .ok = false, .error = result.error().text});
-        keepInForce(set);
+        keepInForce(nlohmann::ordered_json::parse(set.fullJson));
         tell(fmt::format("From step {}: {}", result->at("step").get<int64_t>(), set.text));
         reply({{"step", result->at("step")}, {"changed", json::parse(set.changedJson)}, {"text", set.text}});
     });

@@ -96,6 +96,17 @@ int RunFolder::lastAttempt() const
     return all.empty() ? 0 : all.back();
 }
 
+int RunFolder::lastTrainedAttempt() const
+{
+    std::error_code error;
+    const std::vector<int> all = attempts();
+    for (auto attempt = all.rbegin(); attempt != all.rend(); ++attempt) {
+        if (fs::exists(inForceFile(*attempt), error))
+            return *attempt;
+    }
+    return lastAttempt();
+}
+
 bool RunFolder::looksLikeRun() const
 {
     std::error_code error;

@@ -31,6 +31,8 @@ public:
 
     std::filesystem::path attemptFolder(int attempt) const;
     std::filesystem::path configFile(int attempt) const { return attemptFolder(attempt) / "config.json"; }
+    /// What was in force last. It is there from the attempt's first whole step on; configFile() stays as it was.
+    std::filesystem::path inForceFile(int attempt) const { return attemptFolder(attempt) / "in-force.json"; }
     std::filesystem::path supervisorDatabase(int attempt) const { return attemptFolder(attempt) / "supervisor.sqlite"; }
     std::filesystem::path logsFolder(int attempt) const { return attemptFolder(attempt) / "logs"; }
     std::filesystem::path rankDatabase(int attempt, int rank) const;
@@ -44,6 +46,9 @@ public:
     std::vector<int> attempts() const;
     /// 0 where there is none yet.
     int lastAttempt() const;
+    /// The newest attempt that has done a step: what was refused, or failed before, leaves nothing to go on with.
+    /// lastAttempt() where none is known to have.
+    int lastTrainedAttempt() const;
 
     /// True where run.json or state.json or an attempt is there.
     bool looksLikeRun() const;

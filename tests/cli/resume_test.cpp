@@ -8,6 +8,7 @@
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <thread>
 
@@ -79,6 +80,24 @@ TEST_F(Resume, waitsForTheLockOfARunThatHasEnded)
     lock.reset();
     const test::Finished resumed = program.wait();
     EXPECT_EQ(resumed.exitCode, 0) << resumed.errors;
+}
+
+TEST_F(Resume, takesNothingOverFromAnAttemptThatDidNoStep)
+{
+    leaveARun();
+    const std::vector<std::string> asked = {"run", "--resume", "a", "--set", "optimizer.clip_norm=7"};
+    const auto clipNorm = [this](int attempt) -> double {
+        const auto all = nlohmann::json::parse(readTextFile(cli.runFolder("a").configFile(attempt)).value());
+        return all["optimizer"]["clip_norm"];
+    };
+    cli.ranksDo("rank=1 fail@0=it_does_not_fit", 3);
+    EXPECT_EQ(cli.run(asked).exitCode, 1);
+    cli.ranksDo("", 3);
+    EXPECT_EQ(cli.run({"run", "--resume", "a"}).exitCode, 0);
+    EXPECT_EQ(clipNorm(3), 1) << "attempt 2 was refused";
+    EXPECT_EQ(cli.run(asked).exitCode, 0);
+    EXPECT_EQ(cli.run({"run", "--resume", "a"}).exitCode, 0);
+    EXPECT_EQ(clipNorm(5), 7) << "attempt 4 has trained with it";
 }
 
 TEST_F(Resume, whoComesSecondLeavesTheOthersAttemptAlone)

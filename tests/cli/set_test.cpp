@@ -86,7 +86,7 @@ TEST_F(Set, whatCannotBeIsRefusedWithWhatToDo)
     EXPECT_THAT(refusal({}), HasSubstr("Say what to set"));
     EXPECT_THAT(refusal({"optimizer.clip_norm=1", "--undo"}), HasSubstr("give it nothing to set"));
     EXPECT_THAT(refusal({"--undo"}), HasSubstr("nothing to undo"));
-    EXPECT_FALSE(std::filesystem::exists(cli.runFolder("a").attemptFolder(1) / "in-force.json"));
+    EXPECT_EQ(inForce(1), json::parse(readTextFile(cli.runFolder("a").configFile(1)).value()));
     EXPECT_EQ(cli.run({"stop", "a"}).exitCode, 0);
     program.wait();
     EXPECT_THAT(refusal({"optimizer.clip_norm=1"}), HasSubstr("has ended already"));

@@ -9,6 +9,7 @@
 // - hang@S: does nothing more after step S, and ignores SIGTERM
 // - stop@S: raises SIGSTOP after step S
 // - unrecorded@S=TEXT: says that the recording is lost
+// - after step 0 is before the first, and before the rank is ready
 // - rank=R: the words after it are for rank R alone; before the first one they are for all
 //
 // FAKE_STEPS (default 5) and FAKE_STEP_MS (default 20) say how many steps and how long one takes;
@@ -107,6 +108,7 @@ public:
     {
         std::printf("rank %d of %d begins\n", m_rank, m_ranks);
         std::fflush(stdout);
+        act(0);
         m_channel->send(ReadyMessage{::getpid(), 1, m_steps, "cpu"});
         for (int step = 1; step <= m_steps; ++step) {
             std::this_thread::sleep_for(std::chrono::milliseconds(number("FAKE_STEP_MS", 20)));

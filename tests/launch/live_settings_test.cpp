@@ -130,12 +130,19 @@ TEST(LiveSettings, aResumedRunTakesWhatWasInForceLast)
     ASSERT_TRUE(folder.createAttempt(1));
     ASSERT_TRUE(writeFileAtomically(folder.configFile(1), R"({"train": {"seed": 5}, "optimizer": {"clip_norm": 1}})"));
     RunConfiguration configuration;
-    ASSERT_TRUE(applyInForce(configuration, folder, 1));
+    ASSERT_TRUE(applyInForce(configuration, folder));
     EXPECT_EQ(configuration.train.seed, 5);
     EXPECT_EQ(configuration.optimizer.clipNorm, 1);
-    ASSERT_TRUE(writeFileAtomically(inForceFile(folder, 1), R"({"optimizer": {"clip_norm": 3}})"));
-    ASSERT_TRUE(applyInForce(configuration, folder, 1));
+    ASSERT_TRUE(writeFileAtomically(folder.inForceFile(1), R"({"optimizer": {"clip_norm": 3}})"));
+    ASSERT_TRUE(applyInForce(configuration, folder));
     EXPECT_EQ(configuration.optimizer.clipNorm, 3);
-    ASSERT_TRUE(writeFileAtomically(inForceFile(folder, 1), "{"));
-    EXPECT_THAT(applyInForce(configuration, folder, 1).error().text, HasSubstr("in-force.json"));
+    ASSERT_TRUE(folder.createAttempt(2));
+    ASSERT_TRUE(writeFileAtomically(folder.configFile(2), R"({"train": {"seed": 6}})"));
+    ASSERT_TRUE(applyInForce(configuration, folder));
+    EXPECT_EQ(configuration.train.seed, 5) << "attempt 2 has done no step";
+    ASSERT_TRUE(writeFileAtomically(folder.inForceFile(2), R"({"train": {"seed": 7}})"));
+    ASSERT_TRUE(applyInForce(configuration, folder));
+    EXPECT_EQ(configuration.train.seed, 7);
+    ASSERT_TRUE(writeFileAtomically(folder.inForceFile(2), "{"));
+    EXPECT_THAT(applyInForce(configuration, folder).error().text, HasSubstr("in-force.json"));
 }

@@ -511,7 +511,7 @@ TEST_F(SupervisorTest, aSetIsInForceOnEveryRankFromOneStepAndKeptForAResume)
         EXPECT_THAT(readTextFile(plan.folder.logFile(1, rank)).value(),
                     HasSubstr(fmt::format("rank {} {}", rank, line)));
     config::RunConfiguration resumed;
-    ASSERT_TRUE(applyInForce(resumed, plan.folder, 1));
+    ASSERT_TRUE(applyInForce(resumed, plan.folder));
     EXPECT_EQ(resumed.optimizer.clipNorm, 0.5);
     EXPECT_EQ(resumed.units.size(), 1U);
     EXPECT_THAT(listener.events, Contains(HasSubstr("command: set optimizer.clip_norm: 1 → 0.5")));

@@ -57,7 +57,8 @@ TEST_F(WorkerRun, AloneWithALocaleOfDecimalCommas)
     ASSERT_EQ(losses.size(), 5U);
     EXPECT_EQ(losses.back(), status().loss);
     EXPECT_TRUE(std::filesystem::exists(m_run / "run.json"));
-    EXPECT_TRUE(std::filesystem::exists(m_run / "attempt-1/config.json"));
+    EXPECT_EQ(readTextFile(m_run / "attempt-1/in-force.json").value(),
+              readTextFile(m_run / "attempt-1/config.json").value());
 }
 
 TEST_F(WorkerRun, Fp16TellsItsLossScaleAndTheStepsThatOverflow)
