@@ -273,8 +273,10 @@ void Checker::checkPrecision()
     }
     for (const Key &key : keys()) {
         if (key.path.starts_with("precision.scaler.") && valueOf(m_run.configuration, key) != defaultOf(key))
-            add(key.path, "{} is for precision.compute = fp16: {} has fp32's range and needs no loss scale.", key.path,
-                toText(precision.compute));
+            add(key.path,
+                "{} is for precision.compute = fp16: {} has fp32's range and needs no loss scale. Give it its default, "
+                "{}={}.",
+                key.path, toText(precision.compute), key.path, textOf(defaultOf(key)));
     }
 }
 

@@ -111,7 +111,8 @@ TEST(CheckRun, takesALossScaleForFp16Alone)
     EXPECT_THAT(
         problemsOf(with({"precision.compute=bf16", "precision.scaler.initial=1024", "precision.scaler.backoff=0.25"})),
         ElementsAre(IsProblem("precision.scaler.initial", "is for precision.compute = fp16: bf16 has fp32's"),
-                    IsProblem("precision.scaler.backoff", "is for precision.compute = fp16")));
+                    IsProblem("precision.scaler.backoff", "Give it its default, precision.scaler.backoff=0.5.")));
+    resolved({"precision.compute=bf16", "precision.scaler.initial=65536", "precision.scaler.backoff=0.5"});
     RunConfiguration c;
     for (const char *bad : {"precision.scaler.initial=0.5", "precision.scaler.growth_factor=1",
                             "precision.scaler.backoff=1", "precision.scaler.backoff=0",
