@@ -185,9 +185,13 @@ static Result<files::CheckpointInfo> checkpointToResume(const run::RunFolder &fo
                                                         const RunConfiguration &configuration)
 {
     auto checkpoint = newestCheckpoint(folder);
-    if (checkpoint && checkpoint->step >= configuration.train.steps)
-        return fail("The run {} has done all of its {} steps. Give it more with --steps.", folder.name(),
-                    configuration.train.steps);
+    const int64_t steps = configuration.train.steps;
+    if (checkpoint && checkpoint->step == steps)
+        return fail("The run {} has done all of its {} steps. Give it more with --steps.", folder.name(), steps);
+    if (checkpoint && checkpoint->step > steps)
+        return fail("The run {} goes on from its checkpoint of step {}, and would have to end after step {}. Give it "
+                    "more than {} with --steps.",
+                    folder.name(), checkpoint->step, steps, checkpoint->step);
     return checkpoint;
 }
 

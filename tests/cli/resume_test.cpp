@@ -71,6 +71,21 @@ TEST_F(Resume, goesOnAtOnceAfterAStop)
     EXPECT_THAT(ends.out, AllOf(HasSubstr("1"), HasSubstr("2"))) << ends.errors;
 }
 
+TEST_F(Resume, saysHowManyStepsAreDone)
+{
+    const int64_t step = leaveARun();
+    const auto refusal = [this](int64_t steps) {
+        const test::Finished finished = cli.run({"run", "--resume", "a", "--steps", std::to_string(steps)});
+        EXPECT_EQ(finished.exitCode, 2);
+        return finished.errors;
+    };
+    EXPECT_THAT(refusal(step), HasSubstr(fmt::format("has done all of its {} steps", step)));
+    EXPECT_THAT(refusal(step - 1), AllOf(HasSubstr(fmt::format("its checkpoint of step {}", step)),
+                                         HasSubstr(fmt::format("end after step {}", step - 1)),
+                                         HasSubstr(fmt::format("more than {} with --steps", step))));
+    EXPECT_FALSE(fs::exists(cli.runFolder("a").attemptFolder(2)));
+}
+
 TEST_F(Resume, waitsForTheLockOfARunThatHasEnded)
 {
     leaveARun();
