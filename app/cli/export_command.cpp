@@ -41,13 +41,17 @@ static Result<fs::path> targetOf(const std::string &out)
     return absolutePath(out).map([](const fs::path &path) { return path.has_filename() ? path : path.parent_path(); });
 }
 
+static pretrained::ExportFormat formatOf(const ExportOptions &options)
+{
+    return options.format == "adapter" ? pretrained::ExportFormat::Adapter : pretrained::ExportFormat::HuggingFace;
+}
+
 static Result<> writeExport(const fs::path &checkpoint, const fs::path &target, const ExportOptions &options,
                             const CancelSignals &signals)
 {
     Output errors(STDERR_FILENO);
     pretrained::ExportOptions exporting;
-    if (options.format == "adapter")
-        exporting.format = pretrained::ExportFormat::Adapter;
+    exporting.format = formatOf(options);
     if (!options.dtype.empty())
         exporting.type = options.dtype == "bfloat16" ? files::TensorType::Bf16 : files::TensorType::F32;
     exporting.progress = [&](int64_t doneBytes, int64_t totalBytes) {
@@ -72,6 +76,8 @@ int exportCommand(const ExportOptions &options)
     const auto checkpoint = checkpointToExport(*folder, options.step);
     if (!checkpoint)
         return failWith(kWrongInput, checkpoint.error().text);
+    if (const auto can = pretrained::checkExportFormat(*checkpoint, formatOf(options)); !can)
+        return failWith(kWrongInput, can.error().text);
     const CancelSignals signals;
     if (const auto done = writeExport(*checkpoint, *target, options, signals); !done)
         return failWith(signals.asked() ? kInterrupted : kJobFailed, done.error().text);

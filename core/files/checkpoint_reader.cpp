@@ -133,7 +133,7 @@ Result<> CheckpointReader::visit(const Part &part, Take take)
 
 tl::unexpected<Error> CheckpointReader::damaged(std::string_view what) const
 {
-    return fail("Can't go on from {}: {}. Delete that checkpoint's folder to go on from an earlier one.",
+    return fail("The checkpoint {} can't be used: {}. Delete that checkpoint's folder to use an earlier one.",
                 m_folder.string(), what);
 }
 

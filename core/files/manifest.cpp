@@ -278,12 +278,11 @@ Result<Manifest> parseManifest(std::string_view text, std::string_view where)
                         where, version, kManifestVersion);
         manifest = manifestFrom(object, version);
     } catch (const std::exception &error) {
-        return fail("{} is damaged: {}. Delete that checkpoint's folder to go on from an earlier one.", where,
-                    error.what());
+        return fail("{} is damaged: {}. Delete that checkpoint's folder to use an earlier one.", where, error.what());
     }
     const std::string contradiction = contradictionIn(manifest);
     if (!contradiction.empty())
-        return fail("{} contradicts itself: {}. Delete that checkpoint's folder to go on from an earlier one.", where,
+        return fail("{} contradicts itself: {}. Delete that checkpoint's folder to use an earlier one.", where,
                     contradiction);
     return manifest;
 }

@@ -8,8 +8,11 @@
 
 namespace shardscope::pretrained {
 
-/// The adapters into a new folder, in fp32 where options.type says nothing else. A message where the run has none, or
-/// trained more than them.
+/// A message where the run has no adapters, or trained more than them.
+Result<> checkAdapters(const CheckpointModel &model);
+
+/// The adapters into a new folder, in fp32 where options.type says nothing else. A message as
+/// checkAdapters() has it.
 Result<> exportAdapter(CheckpointWeights &weights, const CheckpointModel &model, const std::filesystem::path &folder,
                        const ExportOptions &options);
 

@@ -3,6 +3,7 @@
 
 #include "core/base/file.h"
 #include "core/base/parent_folders.h"
+#include "core/files/checkpoint_folder.h"
 #include "core/pretrained/adapter_export.h"
 #include "core/pretrained/model_export.h"
 
@@ -36,6 +37,17 @@ Result<> checkExportTarget(const std::filesystem::path &target)
     if (!std::filesystem::is_directory(above, error))
         return fail("{} is no folder to make {} in.", above.string(), target.lexically_relative(above).string());
     return {};
+}
+
+Result<> checkExportFormat(const std::filesystem::path &checkpoint, ExportFormat format)
+{
+    const auto manifest = files::CheckpointFolder::readManifest(checkpoint);
+    if (!manifest)
+        return tl::unexpected(manifest.error());
+    const auto model = modelOf(*manifest, checkpoint);
+    if (!model)
+        return tl::unexpected(model.error());
+    return format == ExportFormat::Adapter ? checkAdapters(*model) : Result<>();
 }
 
 Result<> exportCheckpoint(const std::filesystem::path &checkpoint, const std::filesystem::path &target,

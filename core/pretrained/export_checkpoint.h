@@ -27,6 +27,10 @@ struct ExportOptions
 /// way.
 Result<> checkExportTarget(const std::filesystem::path &target);
 
+/// Says why a checkpoint can't be exported so, whatever its weights: its model's folder is gone or another one by now,
+/// the run has no adapters to write, or trained more than them.
+Result<> checkExportFormat(const std::filesystem::path &checkpoint, ExportFormat format);
+
 /// Writes the weights of a checkpoint (in either format, of any number of ranks) for other programs, piece by piece:
 /// memory for one, and for one adapter. The folder must not exist; it appears when it is whole. A message, and nothing
 /// left behind, not even a folder above it that was made for it, where the checkpoint is damaged or has no adapters to

@@ -117,6 +117,7 @@ TEST_F(ModelFolder, exportRefusesWhatItCanNotDo)
     expectRefused({"--out", cli.folder().string()}, "exists already");
     expectRefused({"--out", out, "--format", "onnx"}, "onnx");
     expectRefused({"--out", out, "--dtype", "float8"}, "float8");
+    expectRefused({"--out", out, "--format", "adapter"}, "has no adapters");
     expectRefused({}, "--out is required");
     EXPECT_FALSE(fs::exists(out));
 }

@@ -188,12 +188,22 @@ TEST_F(ExportCheckpoint, leavesNothingBehindWhereItFails)
     expectRefused("its model has rope_theta = 10000, this one 5. Put the config.json back");
     m_example.text("config.json", m_example.config);
     std::filesystem::resize_file(checkpoint / "rank-1.bin", 100);
-    expectRefused("rank-1.bin");
+    expectRefused(("can't be used: " + (checkpoint / "rank-1.bin").string()).c_str());
     std::filesystem::create_directory(out.path() / "model");
     EXPECT_THAT(exportCheckpoint(checkpoint, out.path() / "model", {}).error().text, HasSubstr("exists already"));
     std::ofstream(out.path() / "file") << "text";
     EXPECT_THAT(exportCheckpoint(checkpoint, out.path() / "file/b/model", {}).error().text,
                 HasSubstr("file is no folder to make b/model in"));
+}
+
+TEST_F(ExportCheckpoint, whatCannotBeIsKnownBefore)
+{
+    const auto checkpoint = write();
+    EXPECT_TRUE(checkExportFormat(checkpoint, ExportFormat::HuggingFace));
+    EXPECT_THAT(checkExportFormat(checkpoint, ExportFormat::Adapter).error().text, HasSubstr("has no adapters"));
+    std::filesystem::remove(m_example.folder.path() / "config.json");
+    EXPECT_THAT(checkExportFormat(checkpoint, ExportFormat::HuggingFace).error().text,
+                HasSubstr("can't be read any more"));
 }
 
 TEST_F(ExportCheckpoint, makesTheFoldersAboveToo)
