@@ -25,7 +25,7 @@ libraries_of() {
     for file in "$@"; do ldd "$file"; done 2>/dev/null | awk '/=> \/(usr\/)?lib/ {print $3}' \
         | grep -vE '/(libc|libm|libdl|librt|libpthread|libutil|libgcc_s|libstdc\+\+|ld-linux.*)\.so' | sort -u
 }
-uses_qt() { ldd "$1" 2>/dev/null | grep -q 'libQt6Core'; }
+uses_qt() { [[ $(ldd "$1" 2>/dev/null) == *libQt6Core* ]]; } # not grep -q: what it leaves unread fails the pipe
 with_qt=() without_qt=()
 for plugin in platforms/libqoffscreen.so iconengines/libqsvgicon.so imageformats/libqsvg.so; do
     install -D /usr/lib/*/qt6/plugins/"$plugin" ".carry/qt/plugins/$plugin"
