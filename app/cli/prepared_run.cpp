@@ -16,6 +16,7 @@
 #include "core/launch/live_settings.h"
 #include "core/launch/signal_watcher.h"
 #include "core/plan/room_check.h"
+#include "core/pretrained/checkpoint_model.h"
 #include "core/pretrained/open_model.h"
 #include "core/run/places.h"
 #include "core/run/run_pointer.h"
@@ -195,6 +196,20 @@ static Result<files::CheckpointInfo> checkpointToResume(const run::RunFolder &fo
     return checkpoint;
 }
 
+/// Another model, optimizer or order of the data is refused here, before there is an attempt; what only ranks can know
+/// (the data themselves, adapters' targets) they refuse.
+static Result<> checkResumed(const run::RunFolder &folder, const RunConfiguration &configuration,
+                             const shapes::ModelShape &shape)
+{
+    const auto checkpoint = checkpointToResume(folder, configuration);
+    if (!checkpoint)
+        return tl::unexpected(checkpoint.error());
+    const auto manifest = files::CheckpointFolder::readManifest(checkpoint->path);
+    if (!manifest)
+        return tl::unexpected(manifest.error());
+    return files::checkJobFits(*manifest, pretrained::expectationOf(shape, configuration), checkpoint->path.string());
+}
+
 /// {"section": {"key": value}} of the keys that differ from the defaults.
 static nlohmann::json askedFor(const RunConfiguration &configuration)
 {
@@ -344,8 +359,8 @@ Result<PreparedRun> prepareRun(const RunOptions &options, const std::vector<std:
     if (!plan)
         return tl::unexpected(plan.error());
     if (resumed) {
-        if (auto checkpoint = checkpointToResume(*resumed, resolved->configuration); !checkpoint)
-            return tl::unexpected(checkpoint.error());
+        if (auto fits = checkResumed(*resumed, resolved->configuration, model->shape); !fits)
+            return tl::unexpected(fits.error());
     }
     const fs::path place = placeOf(options, resumed, resolved->configuration);
     if (auto room = checkDriveOfNewRun(*plan, resolved->configuration, place); !room)

@@ -162,13 +162,11 @@ train::JobIdentity RankRun::identity() const
     train::JobIdentity identity;
     identity.model = configuration.model.path.empty() ? configuration.model.preset : m_setup.shape.name;
     identity.configurationJson = config::toJson(configuration).dump();
+    files::Expectation expected = pretrained::expectationOf(m_setup.shape, configuration);
+    identity.data = expected.data;
+    identity.shape = std::move(expected.shape);
     const auto &fingerprint = m_setup.dataset->fingerprint();
-    identity.data.globalBatch = configuration.train.globalBatch;
-    identity.data.seed = configuration.train.seed;
     identity.data.fingerprint = fmt::format("{}:{}", fingerprint.sizeBytes, fingerprint.xxh3);
-    identity.data.sequenceLength = configuration.train.sequenceLength;
-    identity.data.validation = configuration.data.validation;
-    identity.shape = pretrained::shapeNumbers(m_setup.shape, configuration);
     return identity;
 }
 

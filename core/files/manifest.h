@@ -164,13 +164,18 @@ struct Expectation
         std::vector<std::string> states;
     };
     std::string optimizer;
-    DataPosition data; ///< nextSample and globalBatch are not compared: the position is by samples
+    /// nextSample and globalBatch are not compared: the position is by samples. Nor is a fingerprint that is empty: not
+    /// known yet.
+    DataPosition data;
     ShapeNumbers shape;
     std::vector<Tensor> tensors;
 };
 
 /// "its model has heads = 4, this one 8": what tells a stored model from another one. Nothing where none was stored.
 std::vector<std::string> modelDifferences(const ShapeNumbers &stored, const ShapeNumbers &expected);
+
+/// Compares all but the tensors: what is known before a job has any.
+Result<> checkJobFits(const Manifest &manifest, const Expectation &expected, std::string_view where);
 
 /// Compares everything before anything is touched; the message lists all differences at once.
 Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::string_view where);

@@ -94,11 +94,11 @@ static void compareData(const DataPosition &stored, const DataPosition &expected
         differences.push_back(
             fmt::format("{} of its data is held out, {} of this job's (give --set data.validation={})",
                         stored.validation, expected.validation, stored.validation));
-    if (stored.fingerprint != expected.fingerprint)
+    if (!expected.fingerprint.empty() && stored.fingerprint != expected.fingerprint)
         differences.push_back("the data have changed since: give the files that it was trained on in data.path");
 }
 
-Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::string_view where)
+static Differences compareJobs(const Manifest &manifest, const Expectation &expected)
 {
     Differences differences;
     if (manifest.optimizer != expected.optimizer)
@@ -107,10 +107,26 @@ Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::s
     compareData(manifest.data, expected.data, differences);
     for (std::string &difference : modelDifferences(manifest.shape, expected.shape))
         differences.push_back(std::move(difference));
-    compareTensors(manifest, expected, differences);
+    return differences;
+}
+
+static Result<> refusalOf(const Differences &differences, std::string_view where)
+{
     if (differences.empty())
         return {};
     return fail("Can't go on from {}: {}.", where, fmt::join(differences, "; "));
+}
+
+Result<> checkJobFits(const Manifest &manifest, const Expectation &expected, std::string_view where)
+{
+    return refusalOf(compareJobs(manifest, expected), where);
+}
+
+Result<> checkFits(const Manifest &manifest, const Expectation &expected, std::string_view where)
+{
+    Differences differences = compareJobs(manifest, expected);
+    compareTensors(manifest, expected, differences);
+    return refusalOf(differences, where);
 }
 
 } // namespace shardscope::files

@@ -48,6 +48,18 @@ files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape, const config::
     return numbers;
 }
 
+files::Expectation expectationOf(const shapes::ModelShape &shape, const config::RunConfiguration &configuration)
+{
+    files::Expectation expected;
+    expected.optimizer = toText(configuration.optimizer.kind);
+    expected.data.globalBatch = configuration.train.globalBatch;
+    expected.data.seed = configuration.train.seed;
+    expected.data.sequenceLength = configuration.train.sequenceLength;
+    expected.data.validation = configuration.data.validation;
+    expected.shape = shapeNumbers(shape, configuration);
+    return expected;
+}
+
 static Result<config::RunConfiguration> configurationOf(const files::Manifest &manifest,
                                                         const std::filesystem::path &checkpoint)
 {

@@ -15,6 +15,10 @@ namespace shardscope::pretrained {
 /// Adapters count in: another alpha would make another model of them.
 files::ShapeNumbers shapeNumbers(const shapes::ModelShape &shape, const config::RunConfiguration &configuration);
 
+/// What a job expects of a checkpoint to go on from, as far as its configuration and its model's shape say it: neither
+/// the data's fingerprint nor tensors.
+files::Expectation expectationOf(const shapes::ModelShape &shape, const config::RunConfiguration &configuration);
+
 struct CheckpointModel
 {
     config::RunConfiguration configuration; ///< that was in force

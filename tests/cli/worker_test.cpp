@@ -113,6 +113,23 @@ TEST_F(WithCheckpointsCuda, adaptersGoOnAtOtherRanks)
     expectToGoOnAtOtherRanks({"--set", "lora.rank=8"});
 }
 
+TEST_F(WithWorker, aResumeThatFitsNotIsRefusedBeforeAnAttemptIsMade)
+{
+    ASSERT_EQ(cli.run(arguments("a", {"--steps", "2"})).exitCode, 0);
+    const auto expectRefused = [this](const std::string &assignment, const char *why) {
+        const test::Finished refused = cli.run({"run", "--resume", "a", "--steps", "3", "--set", assignment});
+        EXPECT_EQ(refused.exitCode, 2) << assignment;
+        EXPECT_THAT(refused.errors, AllOf(HasSubstr("step-000002"), HasSubstr(why)));
+    };
+    expectRefused("lora.rank=4", "its model has lora_rank = 0, this one 4");
+    expectRefused("model.preset=15m", "its model has hidden = 128, this one 288");
+    expectRefused("optimizer.kind=sgd", "give --set optimizer.kind=adamw");
+    expectRefused("train.seed=3", "give --set train.seed=");
+    EXPECT_FALSE(fs::exists(cli.runFolder("a").attemptFolder(2)));
+    const test::Finished resumed = cli.run({"run", "--resume", "a", "--steps", "3"});
+    EXPECT_EQ(resumed.exitCode, 0) << resumed.errors;
+}
+
 TEST_F(WithWorker, pausesCheckpointsAndStops)
 {
     test::Program program = startEndless("a");

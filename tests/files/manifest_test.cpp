@@ -184,6 +184,22 @@ TEST(ManifestCheck, AllDifferencesAreListedAtOnce)
         EXPECT_THAT(fits.error().text, HasSubstr(part));
 }
 
+TEST(ManifestCheck, AJobIsComparedBeforeItHasTensors)
+{
+    const Manifest manifest = whole();
+    Expectation expected = expectationOf(manifest);
+    expected.tensors.clear();
+    expected.data.fingerprint.clear();
+    EXPECT_TRUE(checkJobFits(manifest, expected, "step-000003"));
+    EXPECT_FALSE(checkFits(manifest, expected, "step-000003"));
+    expected.data.seed = 8;
+    expected.shape["heads"] = 8;
+    const auto fits = checkJobFits(manifest, expected, "step-000003");
+    ASSERT_FALSE(fits);
+    EXPECT_THAT(fits.error().text, AllOf(HasSubstr("its seed is 7, this job's 8"), HasSubstr("heads = 4, this one 8"),
+                                         Not(HasSubstr("embedding.weight"))));
+}
+
 TEST(ManifestCheck, RanksBucketsAndBatchesMayDiffer)
 {
     Manifest manifest = whole();

@@ -31,6 +31,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <sys/mman.h>
 #include <thread>
@@ -98,6 +99,7 @@ public:
         , m_steps(number("FAKE_STEPS", 5))
         , m_meeting(openMeeting(attempt / "fake-meeting"))
         , m_run(std::move(run))
+        , m_configuration(nlohmann::json::parse(std::ifstream(attempt / "config.json")))
         , m_deeds(readDeeds(m_rank))
         , m_channel(RankChannel::fromEnvironment())
         , m_flight(collect::FlightRing::create(attempt / fmt::format("rank-{}.flight", m_rank), m_rank, m_ranks, true))
@@ -142,6 +144,7 @@ private:
     int m_steps;
     Meeting *m_meeting;
     fs::path m_run;
+    nlohmann::json m_configuration; ///< empty where a test has no use for one
     Deeds m_deeds;
     std::unique_ptr<RankChannel> m_channel;
     Result<std::unique_ptr<collect::FlightRing>> m_flight;
@@ -206,6 +209,12 @@ void FakeRank::checkpoint(int step)
     manifest.step = step;
     manifest.createdNs = realtimeNs();
     manifest.files = {{"rank-0.bin", 0, 0, {}}};
+    if (!m_configuration.empty()) {
+        manifest.optimizer = m_configuration["optimizer"]["kind"];
+        manifest.data.seed = m_configuration["train"]["seed"];
+        manifest.data.sequenceLength = m_configuration["train"]["sequence_length"];
+        manifest.data.validation = m_configuration["data"]["validation"];
+    }
     if (!checkpoints.begin(step))
         std::abort();
     std::ofstream(checkpoints.partialPathOf(step) / "rank-0.bin");
