@@ -128,7 +128,8 @@ struct Catalog
 
     /// The process of a rank; kNone where it is missing.
     Index rankProcess(int64_t attempt, int64_t rank) const;
-    /// What is in force, or was last: as the first rank of the newest attempt recorded it; nullptr where it has not yet.
+    /// What is in force, or was last: as the first rank of the newest attempt recorded it; nullptr where it has not
+    /// yet.
     const ConfigInfo *lastConfig() const;
 };
 
