@@ -266,9 +266,8 @@ static Result<> makeAttempt(const run::RunFolder &folder, int attempt, const Run
     std::error_code ignored;
     if (fs::exists(folder.attemptFolder(attempt), ignored))
         return fail("{} exists already.", folder.attemptFolder(attempt).string());
-    const std::string text = config::toJson(configuration).dump(2) + "\n";
-    auto made =
-        folder.createAttempt(attempt).and_then([&] { return writeFileAtomically(folder.configFile(attempt), text); });
+    auto made = folder.createAttempt(attempt).and_then(
+        [&] { return config::writeConfiguration(folder.configFile(attempt), config::toJson(configuration)); });
     if (!made)
         fs::remove_all(folder.attemptFolder(attempt), ignored);
     return made;

@@ -73,8 +73,7 @@ static Result<> fillAttempt(const RunPlace &place, bool first, const Arguments &
     if (made && first)
         made = writeRecord(place, arguments, configuration);
     if (made)
-        made =
-            writeFileAtomically(place.folder.configFile(place.attempt), config::toJson(configuration).dump(2) + "\n");
+        made = config::writeConfiguration(place.folder.configFile(place.attempt), config::toJson(configuration));
     return made;
 }
 

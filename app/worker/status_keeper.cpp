@@ -2,7 +2,6 @@
 #include "app/worker/status_keeper.h"
 
 #include "core/base/clock.h"
-#include "core/base/file.h"
 #include "core/config/configuration_file.h"
 #include "core/run/process_identity.h"
 
@@ -18,7 +17,7 @@ StatusKeeper::StatusKeeper(run::RunFolder folder, run::RunLock lock, int attempt
     : m_folder(std::move(folder))
     , m_lock(std::move(lock))
     , m_worldSize(worldSize)
-    , m_configurationText(config::toJson(configuration).dump(2) + "\n")
+    , m_toKeep(configuration)
 {
     m_status.state = RunState::Starting;
     m_status.attempt = attempt;
@@ -79,10 +78,12 @@ void StatusKeeper::running(int64_t stepsDone)
 /// As the supervisor does: an attempt that never does a step leaves nothing for a resumed run to take over.
 void StatusKeeper::keepInForce()
 {
-    const std::string text = std::exchange(m_configurationText, {});
-    if (text.empty())
+    const auto configuration = std::exchange(m_toKeep, {});
+    if (!configuration)
         return;
-    if (const auto written = writeFileAtomically(m_folder.inForceFile(m_status.attempt), text); !written)
+    const auto written =
+        config::writeConfiguration(m_folder.inForceFile(m_status.attempt), config::toJson(*configuration));
+    if (!written)
         spdlog::warn("A resumed run would not know of this attempt's settings: {}", written.error().text);
 }
 

@@ -9,7 +9,7 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <string>
+#include <optional>
 #include <thread>
 
 namespace shardscope::worker {
@@ -44,7 +44,7 @@ private:
     run::RunFolder m_folder;
     run::RunLock m_lock;
     int m_worldSize;
-    std::string m_configurationText; ///< empty once it is kept
+    std::optional<config::RunConfiguration> m_toKeep; ///< until the first step is done
     std::mutex m_mutex;
     std::condition_variable m_changed;
     run::RunStatus m_status;

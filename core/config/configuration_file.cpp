@@ -133,6 +133,11 @@ Result<> applyJson(RunConfiguration &configuration, const Json &json, std::strin
     return {};
 }
 
+Result<> writeConfiguration(const std::filesystem::path &path, const Json &json)
+{
+    return writeFileAtomically(path, json.dump(2) + "\n");
+}
+
 Result<> applyFile(RunConfiguration &configuration, const std::filesystem::path &path)
 {
     std::error_code error;

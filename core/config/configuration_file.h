@@ -24,5 +24,7 @@ Result<> applyJson(RunConfiguration &configuration, const nlohmann::ordered_json
 /// The defaults with what the file says: JSON where its name ends in .json, else TOML.
 Result<RunConfiguration> readConfiguration(const std::filesystem::path &path);
 Result<> applyFile(RunConfiguration &configuration, const std::filesystem::path &path);
+/// What toJson() gave, as a file for people to read too; whole or not at all.
+Result<> writeConfiguration(const std::filesystem::path &path, const nlohmann::ordered_json &json);
 
 } // namespace shardscope::config

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supervisor's part in `set`: what changes the configuration of a running job.
-#include "core/base/file.h"
+#include "core/config/configuration_file.h"
 #include "core/launch/supervisor.h"
 #include "core/run/json_access.h"
 
@@ -19,7 +19,7 @@ void Supervisor::on(int rank, const control::ConfiguredMessage &message)
 void Supervisor::keepInForce(const nlohmann::ordered_json &configuration)
 {
     m_isInForceKept = true;
-    const auto written = writeFileAtomically(m_plan.folder.inForceFile(m_plan.attempt), configuration.dump(2) + "\n");
+    const auto written = config::writeConfiguration(m_plan.folder.inForceFile(m_plan.attempt), configuration);
     if (!written)
         tell(fmt::format("A resumed run would not know of the settings that are in force now: {}",
                          written.error().text));
